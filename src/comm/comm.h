@@ -1,0 +1,101 @@
+// One rank's membership in a group: its identity, its control plane, its limits and its state.
+#ifndef SPARSESEL_COMM_COMM_H_
+#define SPARSESEL_COMM_COMM_H_
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "comm/call_message.h"
+#include "contract/environment.h"
+#include "contract/status.h"
+#include "transport/host_channel.h"
+
+namespace sparsesel {
+
+// The control plane and the making of channels, for one kind of group; implemented in transport/.
+struct GroupTable {
+  int32_t transport;  // SPARSESEL_TRANSPORT_...
+  // All-gather of small host messages: `receive` holds world * bytes in rank order.
+  Status (*control_all_gather)(void* self, const void* send, void* receive, size_t bytes,
+                               int64_t deadline);
+  // Makes channel number `index` of this rank, for host memory; the same index on all ranks, 0 .. .
+  // Local; the channel finds its peers by index. Null for device groups.
+  Status (*make_host_channel)(void* self, int32_t index, HostChannel* channel);
+  void (*abort)(void* self);
+  Status (*state)(const void* self);  // OK, or why the group failed (with the rank at fault)
+  void (*fail)(void* self, const Status& status);
+};
+
+class Comm {
+ public:
+  // `self` is the group as seen by this rank; shared by the comm, its channels and bindings.
+  Comm(int32_t rank, int32_t world, int32_t memory, int32_t device, const Environment& environment,
+       uint64_t startup_timeout, uint64_t steady_timeout, const GroupTable* table,
+       std::shared_ptr<void> self);
+
+  int32_t rank() const { return rank_; }
+  int32_t world() const { return world_; }
+  int32_t memory() const { return memory_; }  // SPARSESEL_MEMORY_...
+  int32_t device() const { return device_; }  // CUDA ordinal, -1 for host groups
+  int32_t transport() const { return table_->transport; }
+  const Environment& environment() const { return environment_; }
+  const std::shared_ptr<void>& self() const { return self_; }
+
+  int64_t StartupDeadline() const;  // from now, on the environment's clock
+  int64_t SteadyDeadline() const;
+  void SetTimeouts(uint64_t startup, uint64_t steady);  // 0 keeps one
+
+  Status State() const;
+  void Abort();
+  uint64_t control_calls() const { return control_calls_.load(std::memory_order_relaxed); }
+
+  // Begins a collective call: exchanges CallMessages with this rank's own `local` status and returns
+  // the verdict, the same on all ranks. `digest` covers what must be equal.
+  Status Enter(CallKind kind, uint64_t digest, const Status& local);
+  // All-gather inside a collective call; `receive` holds world * bytes.
+  Status AllGather(const void* send, void* receive, size_t bytes);
+  // Like AllGather, but first no rank proceeds if any rank's `local` is not OK: the status of the
+  // lowest failed rank is returned on all. Costs one all-gather (status and data travel together).
+  Status AllGatherOrFail(const Status& local, const void* send, void* receive, size_t bytes);
+
+  Status MakeHostChannel(HostChannel* channel);  // the next index; same order on all ranks
+
+ private:
+  const int32_t rank_;
+  const int32_t world_;
+  const int32_t memory_;
+  const int32_t device_;
+  const Environment environment_;
+  std::atomic<uint64_t> startup_timeout_;
+  std::atomic<uint64_t> steady_timeout_;
+  const GroupTable* const table_;
+  const std::shared_ptr<void> self_;
+  std::atomic<uint64_t> control_calls_{0};
+  std::atomic<uint64_t> sequence_{0};
+  std::atomic<int32_t> channels_{0};
+};
+
+// Defaults filled in from validated options (see api/): environment, timeouts, devices.
+struct CommOptions {
+  int32_t transport = SPARSESEL_TRANSPORT_AUTO;
+  int32_t memory = SPARSESEL_MEMORY_HOST;
+  std::vector<int32_t> devices;
+  uint64_t startup_timeout = 120'000'000'000;
+  uint64_t steady_timeout = 30'000'000'000;
+  Environment environment;
+  sparsesel_bootstrap bootstrap{};
+  bool has_custom = false;
+  sparsesel_transport custom{};
+};
+
+Status CreateLocalGroup(int32_t world, const CommOptions& options,
+                        std::vector<std::shared_ptr<Comm>>* comms);
+Status JoinGroup(int32_t rank, int32_t world, const CommOptions& options,
+                 std::shared_ptr<Comm>* comm);
+
+}  // namespace sparsesel
+
+#endif  // SPARSESEL_COMM_COMM_H_
