@@ -1,0 +1,30 @@
+// What is executed: for each capacity one composition, ready to run.
+#ifndef SPARSESEL_PLAN_BINDING_H_
+#define SPARSESEL_PLAN_BINDING_H_
+
+#include <memory>
+#include <string>
+
+#include "contract/status.h"
+#include "sparsesel.h"
+
+namespace sparsesel {
+
+class Binding {
+ public:
+  ~Binding();
+
+  Status Execute(const sparsesel_io& io, void* stream);
+  void Stats(sparsesel_stats* stats) const;
+  Status ToJson(std::string* json) const;
+
+  struct State;
+  explicit Binding(std::unique_ptr<State> state);
+
+ private:
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace sparsesel
+
+#endif  // SPARSESEL_PLAN_BINDING_H_

@@ -1,0 +1,30 @@
+// Memory and channels that bindings run in.
+#ifndef SPARSESEL_PLAN_WORKSPACE_H_
+#define SPARSESEL_PLAN_WORKSPACE_H_
+
+#include <memory>
+
+#include "comm/comm.h"
+
+namespace sparsesel {
+
+class Workspace {
+ public:
+  // Collective.
+  static Status Create(std::shared_ptr<Comm> comm, int32_t slots,
+                       std::shared_ptr<Workspace>* workspace);
+  ~Workspace();
+
+  const std::shared_ptr<Comm>& comm() const;
+
+  struct State;
+  State& state() { return *state_; }
+
+ private:
+  explicit Workspace(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace sparsesel
+
+#endif  // SPARSESEL_PLAN_WORKSPACE_H_
