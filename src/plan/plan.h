@@ -13,7 +13,10 @@
 
 namespace sparsesel {
 
+// In the options of collective calls, `invalid` is what was found wrong with them before the call: it
+// is entered all the same, so that the peers hear of it instead of waiting.
 struct PrepareOptions {
+  Status invalid;
   uint64_t seed = 0;
   uint64_t time_budget = 1'000'000'000;
   std::string child_plans;  // empty: tune
@@ -21,6 +24,7 @@ struct PrepareOptions {
 };
 
 struct RaceOptions {
+  Status invalid;
   double margin = 0.02;
   double error_level = 0.05;
   uint64_t seed = 0;
@@ -41,8 +45,8 @@ class Plan {
   Status Memory(sparsesel_memory* memory) const;
   Status Prepare(const PrepareOptions& options);
   Status Race(const RaceOptions& options, std::shared_ptr<const Report>* report);
-  // `workspace` may be null.
-  Status Bind(std::shared_ptr<Workspace> workspace, int32_t composition,
+  // `workspace` may be null. `invalid`: as in the options above, about the other arguments.
+  Status Bind(std::shared_ptr<Workspace> workspace, int32_t composition, const Status& invalid,
               std::shared_ptr<Binding>* binding);
 
  private:

@@ -10,8 +10,8 @@ namespace sparsesel {
 
 class Workspace {
  public:
-  // Collective.
-  static Status Create(std::shared_ptr<Comm> comm, int32_t slots,
+  // Collective. `invalid`: what was found wrong with the arguments before the call, see plan.h.
+  static Status Create(std::shared_ptr<Comm> comm, int32_t slots, const Status& invalid,
                        std::shared_ptr<Workspace>* workspace);
   ~Workspace();
 
