@@ -16,13 +16,13 @@ namespace sparsesel {
 struct Entrant {
   std::vector<std::string> child_plans;  // variant names with configuration, in stage order
   bool measured = false;
-  bool exact = true;                // on the trial input and on the holdouts that were run
-  std::string disqualified;         // why not exact, else empty
-  std::vector<double> samples;      // ns of one execute, maximum over ranks, in the order taken
+  bool exact = true;            // on the trial input and on the holdouts that were run
+  std::string disqualified;     // why not exact, else empty
+  std::vector<double> samples;  // ns of one execute, maximum over ranks, in the order taken
   std::vector<int32_t> train_lengths;
   struct Span {
-    std::string stage;              // "pack", "exchange", "select", "replicate"
-    double median = 0;              // ns, maximum over ranks
+    std::string stage;  // "pack", "exchange", "select", "replicate"
+    double median = 0;  // ns, maximum over ranks
   };
   std::vector<Span> spans;
 };
@@ -39,11 +39,13 @@ struct Report {
   std::string transport;
   Problem problem;
   uint64_t seed = 0;
-  uint64_t digest = 0;              // of the decision, equal on all ranks
-  int64_t duration = 0;             // ns that the race took
+  double margin = 0.02;       // what the owner had to be faster by
+  double error_level = 0.05;  // over all looks
+  uint64_t digest = 0;        // of the decision, equal on all ranks
+  int64_t duration = 0;       // ns that the race took
   uint64_t control_calls = 0;
   bool raced = false;
-  std::string note;                 // e.g. why the policy kept the workload out
+  std::string note;  // e.g. why the policy kept the workload out
   std::vector<std::string> holdouts;
   uint64_t trial_bytes_freed = 0;
   std::vector<CapacityReport> capacities;  // ascending
