@@ -24,6 +24,9 @@ struct GroupTable {
   // Makes channel number `index` of this rank, for host memory; the same index on all ranks, 0 .. .
   // Local; the channel finds its peers by index. Null for device groups.
   Status (*make_host_channel)(void* self, int32_t index, HostChannel* channel);
+  // The table that those channels will have, for what it says of the transport. Null for device
+  // groups.
+  const HostChannelTable* (*host_channel_table)(const void* self);
   void (*abort)(void* self);
   Status (*state)(const void* self);  // OK, or why the group failed (with the rank at fault)
   void (*fail)(void* self, const Status& status);
@@ -43,6 +46,9 @@ class Comm {
   int32_t transport() const { return table_->transport; }
   const Environment& environment() const { return environment_; }
   const std::shared_ptr<void>& self() const { return self_; }
+  const HostChannelTable& host_channel_table() const {
+    return *table_->host_channel_table(self_.get());
+  }
 
   int64_t StartupDeadline() const;  // from now, on the environment's clock
   int64_t SteadyDeadline() const;
