@@ -1,0 +1,86 @@
+// What plans and races need of a kind of memory: executors for compositions, and a few operations on
+// buffers. One table per backend; nothing above this file knows host from device.
+#ifndef SPARSESEL_COMPOSITIONS_EXECUTOR_H_
+#define SPARSESEL_COMPOSITIONS_EXECUTOR_H_
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
+#include "comm/comm.h"
+#include "compositions/composition.h"
+#include "contract/environment.h"
+#include "contract/job.h"
+#include "contract/status.h"
+
+namespace sparsesel {
+
+// One execute, checked, with every stride filled in.
+struct Call {
+  sparsesel_io io{};
+  Status local;         // why this rank cannot take part, told to all ranks by the first exchange
+  CallMessage message;  // what ranks compare
+  int64_t deadline = 0;
+  void* stream = nullptr;
+};
+
+// ns spent per stage, added up over the executes that were given it.
+struct SpanTimes {
+  std::array<int64_t, kStages> stage{};
+};
+
+// Counters of a binding, updated by its executes; read by any thread.
+struct ExecuteCounters {
+  std::atomic<uint64_t> executes{0};
+  std::atomic<uint64_t> failures{0};
+  std::atomic<uint64_t> prefix_refetches{0};
+  std::atomic<uint64_t> timeouts{0};
+};
+
+// Where an execute runs: one slot of a workspace.
+struct Slot {
+  std::shared_ptr<Buffer> memory;   // at least the executor's workspace_bytes
+  HostChannel channel;              // host groups
+  std::shared_ptr<void> device;     // device groups: what the backend keeps for a slot
+};
+
+// One composition at one capacity. Immutable: state lives in the slot.
+class Executor {
+ public:
+  virtual ~Executor() = default;
+  virtual size_t workspace_bytes() const = 0;
+  virtual size_t peer_visible_bytes() const = 0;
+  virtual int32_t tile_rows() const = 0;  // rows handled at once
+  // `spans` may be null. Allocates nothing.
+  virtual Status Execute(const Call& call, const Slot& slot, SpanTimes* spans,
+                         ExecuteCounters* counters) const = 0;
+  // Proves on this slot that what the composition relies on of its transport holds, at every message
+  // size that Execute may use. Collective.
+  virtual Status ProveLossless(const Slot& slot, int64_t deadline) const = 0;
+};
+
+struct Backend {
+  int32_t memory;
+  Topology (*topology)(const Comm& comm);
+  // Collective in order, not in time: every rank makes the same slots in the same order.
+  Status (*make_slot)(Comm& comm, Slot* slot);
+  Status (*reserve)(Comm& comm, size_t bytes, Slot* slot);  // gives the slot fresh memory
+  // UNSUPPORTED when no tile fits the memory limit.
+  Status (*make_executor)(const Comm& comm, const Job& job, int32_t capacity,
+                          const Composition& composition, std::unique_ptr<Executor>* executor);
+  Status (*copy_in)(void* to, const void* from, size_t bytes);
+  Status (*copy_out)(void* to, const void* from, size_t bytes);
+  // ns per execute of a train of `length` executes of one call. Sequence numbers are counted on from
+  // call->message.sequence, which is left behind the last one.
+  Status (*time_train)(const Comm& comm, const Executor& executor, const Slot& slot, int32_t length,
+                       Call* call, double* ns);
+  // Waits until peers have finished with what this rank sent through the slot.
+  Status (*drain)(const Slot& slot, int64_t deadline);
+};
+
+const Backend& BackendFor(const Comm& comm);
+
+}  // namespace sparsesel
+
+#endif  // SPARSESEL_COMPOSITIONS_EXECUTOR_H_
