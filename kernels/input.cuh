@@ -1,0 +1,112 @@
+// Where keys come from. An input gives a view of one row; a view fetches two neighbouring records at
+// an even position and turns what it fetched into keys. The two steps are apart so that a kernel can
+// have many fetches in flight, and so that an input whose memory is still being written by peers
+// (packets that carry an epoch) can check and fetch again in Resolve.
+#ifndef SPARSESEL_KERNELS_INPUT_CUH_
+#define SPARSESEL_KERNELS_INPUT_CUH_
+
+#include <cstdint>
+
+#include "contract/order.h"
+#include "kernels/select.h"
+
+namespace sparsesel::kernels {
+namespace {
+
+inline constexpr int32_t kAbsentId = -1;
+
+// `wide`: two records may be fetched with one access.
+struct RecordInput {
+  RecordLists lists;
+  int32_t uniform_length;  // -1: lists.length[] differ
+  bool wide;
+
+  using Raw = uint4;  // bits, id, bits, id
+
+  struct View {
+    const RecordInput& input;
+    const Record* row;
+
+    __device__ __forceinline__ int32_t Length(uint32_t list) const {
+      return input.uniform_length >= 0 ? input.uniform_length : input.lists.length[list];
+    }
+    __device__ __forceinline__ Raw Fetch(uint32_t list, int32_t at, int32_t limit) const {
+      const int32_t end = min(limit, Length(list));
+      const Record* record = row + static_cast<int64_t>(list) * input.lists.list_stride + at;
+      Raw raw = make_uint4(0, static_cast<uint32_t>(kAbsentId), 0, static_cast<uint32_t>(kAbsentId));
+      if (input.wide && at + 1 < end) {
+        raw = *reinterpret_cast<const uint4*>(record);
+      } else {
+        if (at < end) {
+          const uint2 one = *reinterpret_cast<const uint2*>(record);
+          raw.x = one.x;
+          raw.y = one.y;
+        }
+        if (at + 1 < end) {
+          const uint2 one = *reinterpret_cast<const uint2*>(record + 1);
+          raw.z = one.x;
+          raw.w = one.y;
+        }
+      }
+      return raw;
+    }
+    __device__ __forceinline__ void Resolve(uint32_t, int32_t, int32_t, const Raw& raw,
+                                            uint64_t& first, uint64_t& second) const {
+      first = CandidateKey(raw.x, static_cast<int32_t>(raw.y));
+      second = CandidateKey(raw.z, static_cast<int32_t>(raw.w));
+    }
+  };
+  __device__ __forceinline__ View Row(int64_t row) const {
+    return {*this, lists.base + row * lists.row_stride};
+  }
+};
+
+struct SplitInput {
+  SplitRows rows;
+  bool wide;
+
+  using Raw = uint4;  // bits, bits, id, id
+
+  struct View {
+    const uint32_t* scores;
+    const int32_t* ids;
+    int32_t length;
+    bool wide;
+
+    __device__ __forceinline__ int32_t Length(uint32_t) const { return length; }
+    __device__ __forceinline__ Raw Fetch(uint32_t, int32_t at, int32_t limit) const {
+      const int32_t end = min(limit, length);
+      Raw raw = make_uint4(0, 0, static_cast<uint32_t>(kAbsentId), static_cast<uint32_t>(kAbsentId));
+      if (wide && at + 1 < end) {
+        const uint2 bits = *reinterpret_cast<const uint2*>(scores + at);
+        const uint2 id = *reinterpret_cast<const uint2*>(ids + at);
+        raw = make_uint4(bits.x, bits.y, id.x, id.y);
+      } else {
+        if (at < end) {
+          raw.x = scores[at];
+          raw.z = static_cast<uint32_t>(ids[at]);
+        }
+        if (at + 1 < end) {
+          raw.y = scores[at + 1];
+          raw.w = static_cast<uint32_t>(ids[at + 1]);
+        }
+      }
+      return raw;
+    }
+    __device__ __forceinline__ void Resolve(uint32_t, int32_t, int32_t, const Raw& raw,
+                                            uint64_t& first, uint64_t& second) const {
+      first = CandidateKey(raw.x, static_cast<int32_t>(raw.z));
+      second = CandidateKey(raw.y, static_cast<int32_t>(raw.w));
+    }
+  };
+  __device__ __forceinline__ View Row(int64_t row) const {
+    int32_t length = rows.length;
+    if (rows.counts != nullptr) length = max(0, min(length, rows.counts[row]));
+    return {rows.scores + row * rows.score_stride, rows.ids + row * rows.id_stride, length, wide};
+  }
+};
+
+}  // namespace
+}  // namespace sparsesel::kernels
+
+#endif  // SPARSESEL_KERNELS_INPUT_CUH_
