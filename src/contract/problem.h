@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "contract/id_map.h"
 #include "contract/status.h"
 #include "sparsesel.h"
 
@@ -17,14 +18,6 @@ inline constexpr int32_t kMaxCandidates = 65536;
 inline constexpr int32_t kMaxCapacity = 1048576;
 inline constexpr int32_t kMaxCapacities = 1024;
 inline constexpr int32_t kDefaultK = 2048;
-
-struct IdMap {
-  int32_t kind = SPARSESEL_ID_IDENTITY;
-  int32_t offset = 0;
-  int32_t block = 1;
-  int32_t shard = 0;
-  int32_t shards = 1;
-};
 
 struct Problem {
   int32_t k = kDefaultK;

@@ -10,23 +10,6 @@ namespace {
 
 constexpr Record kAbsent{0, -1};
 
-// The global id, or a value beyond int32.
-int64_t MapId(const IdMap& map, int32_t id) {
-  switch (map.kind) {
-    case SPARSESEL_ID_OFFSET:
-      return int64_t{id} + map.offset;
-    case SPARSESEL_ID_INTERLEAVE: {
-      // 31-bit factors: (id / block * shards + shard) < 2^62, and times block at most that of id.
-      const int64_t block = map.block;
-      const int64_t group = (id / block) * map.shards + map.shard;
-      if (group > std::numeric_limits<int32_t>::max() / block) return int64_t{1} << 32;
-      return group * block + id % block;
-    }
-    default:
-      return id;
-  }
-}
-
 Status BeyondInt32(const char* what, int32_t id, int64_t row, int32_t position) {
   return Status::Error(SPARSESEL_INVALID_ARGUMENT,
                        "%s %d of row %d, position %d, maps to a global id beyond int32", what, id,

@@ -1,0 +1,190 @@
+#include "race/trials.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "contract/ownership.h"
+#include "xxhash.h"
+
+namespace sparsesel {
+namespace {
+
+constexpr int32_t kPoison = -77;  // neither an id nor -1
+
+int64_t ScoreStride(const Job& job) {
+  return job.problem.input_kind == SPARSESEL_INPUT_POSITIONS ? job.problem.score_row_length
+                                                             : job.problem.candidates;
+}
+
+}  // namespace
+
+RowDigest DigestRow(const Job& job, const int32_t* ids, const uint32_t* score_bits, int32_t count) {
+  const auto k = static_cast<size_t>(job.problem.k);
+  XXH128_hash_t hash = XXH3_128bits_withSeed(ids, k * sizeof(int32_t),
+                                             job.problem.wants_counts() ? static_cast<uint32_t>(count)
+                                                                        : 0);
+  if (job.problem.wants_scores()) {
+    const XXH128_hash_t scores =
+        XXH3_128bits_withSeed(score_bits, k * sizeof(uint32_t), hash.low64);
+    hash.low64 ^= scores.low64;
+    hash.high64 ^= scores.high64;
+  }
+  return {hash.low64, hash.high64};
+}
+
+RowDigest DigestReference(const Job& job, const ReferenceRow& row) {
+  return DigestRow(job, row.ids.data(), row.score_bits.data(), row.count);
+}
+
+Trials::Trials(std::shared_ptr<Comm> comm, const Backend& backend, const Job& job)
+    : comm_(std::move(comm)), backend_(backend), job_(job), score_stride_(ScoreStride(job)) {}
+
+Trials::~Trials() {
+  // Peers may still read what the last execute sent; a failed group ends the wait.
+  if (slot_.memory != nullptr) {
+    const Status drained = backend_.drain(slot_, comm_->SteadyDeadline());
+    if (!drained.ok()) comm_->environment().Log(SPARSESEL_LOG_WARNING, drained.text());
+  }
+}
+
+RowRange Trials::OutputRows(int32_t rows) const {
+  return job_.everywhere() ? RowRange{0, rows} : OwnedRows(rows, job_.world, job_.rank);
+}
+
+uint64_t Trials::InputOutputBytes(const Job& job, int32_t rows) {
+  const auto n = static_cast<uint64_t>(rows);
+  const uint64_t answer = 4 * static_cast<uint64_t>(job.problem.k) *
+                          (job.problem.wants_scores() ? 2 : 1);
+  const uint64_t counts = job.problem.wants_counts() ? 8 : 4;
+  return n * (4 * static_cast<uint64_t>(ScoreStride(job)) +
+              4 * static_cast<uint64_t>(job.problem.candidates) + answer + counts);
+}
+
+Status Trials::Create(std::shared_ptr<Comm> comm, const Backend& backend, const Job& job,
+                      int32_t rows, size_t workspace_bytes, std::unique_ptr<Trials>* trials) {
+  std::unique_ptr<Trials> made(new Trials(std::move(comm), backend, job));
+  Comm& group = *made->comm_;
+  const auto n = static_cast<size_t>(rows);
+  const size_t k = static_cast<size_t>(job.problem.k) * sizeof(int32_t);
+  SPARSESEL_RETURN_IF_ERROR(backend.make_slot(group, &made->slot_));
+  SPARSESEL_RETURN_IF_ERROR(backend.reserve(group, workspace_bytes, &made->slot_));
+  const auto take = [&](size_t bytes, const char* tag, Buffer* buffer) {
+    return Buffer::Take(group.environment(), backend.memory, bytes, tag, buffer);
+  };
+  SPARSESEL_RETURN_IF_ERROR(take(n * static_cast<size_t>(made->score_stride_) * sizeof(float),
+                                 "trial scores", &made->scores_));
+  SPARSESEL_RETURN_IF_ERROR(take(n * static_cast<size_t>(job.problem.candidates) * sizeof(int32_t),
+                                 "trial ids", &made->ids_));
+  SPARSESEL_RETURN_IF_ERROR(take(n * sizeof(int32_t), "trial counts", &made->counts_));
+  SPARSESEL_RETURN_IF_ERROR(take(n * k, "trial output ids", &made->out_ids_));
+  SPARSESEL_RETURN_IF_ERROR(take(job.problem.wants_scores() ? n * k : 0, "trial output scores",
+                                 &made->out_scores_));
+  SPARSESEL_RETURN_IF_ERROR(take(job.problem.wants_counts() ? n * sizeof(int32_t) : 0,
+                                 "trial output counts", &made->out_counts_));
+  *trials = std::move(made);
+  return {};
+}
+
+uint64_t Trials::bytes() const {
+  return slot_.memory->size() + scores_.size() + ids_.size() + counts_.size() + out_ids_.size() +
+         out_scores_.size() + out_counts_.size();
+}
+
+Status Trials::Load(int32_t rows, const std::function<const TrialRow*(int32_t row)>& make) {
+  const auto scores = static_cast<size_t>(score_stride_) * sizeof(float);
+  const auto ids = static_cast<size_t>(job_.problem.candidates) * sizeof(int32_t);
+  for (int32_t row = 0; row < rows; ++row) {
+    const TrialRow& made = *make(row);
+    const auto r = static_cast<size_t>(row);
+    SPARSESEL_RETURN_IF_ERROR(
+        backend_.copy_in(scores_.data() + r * scores, made.scores.data(), scores));
+    SPARSESEL_RETURN_IF_ERROR(backend_.copy_in(ids_.data() + r * ids, made.ids.data(), ids));
+    SPARSESEL_RETURN_IF_ERROR(backend_.copy_in(counts_.data() + r * sizeof(int32_t), &made.count,
+                                               sizeof(int32_t)));
+  }
+  return {};
+}
+
+Call Trials::MakeCall(int32_t rows) {
+  Call call;
+  call.io.struct_size = sizeof(sparsesel_io);
+  call.io.rows = rows;
+  call.io.scores = reinterpret_cast<const float*>(scores_.data());
+  call.io.ids = reinterpret_cast<const int32_t*>(ids_.data());
+  call.io.counts = reinterpret_cast<const int32_t*>(counts_.data());
+  call.io.out_ids = reinterpret_cast<int32_t*>(out_ids_.data());
+  call.io.out_scores = reinterpret_cast<float*>(out_scores_.data());
+  call.io.out_counts = reinterpret_cast<int32_t*>(out_counts_.data());
+  call.io.score_stride = score_stride_;
+  call.io.id_stride = job_.problem.candidates;
+  call.io.out_id_stride = job_.problem.k;
+  call.io.out_score_stride = job_.problem.k;
+  call.message.kind = CallKind::kExecute;
+  call.message.rows = rows;
+  call.message.active_rows = rows;
+  call.message.sequence = sequence_;
+  call.deadline = comm_->StartupDeadline();
+  return call;
+}
+
+Status Trials::Run(const Executor& executor, int32_t rows, SpanTimes* spans) {
+  ++sequence_;
+  return executor.Execute(MakeCall(rows), slot_, spans, &counters_);
+}
+
+Status Trials::Time(const Executor& executor, int32_t rows, int32_t length, double* ns) {
+  Call call = MakeCall(rows);
+  const Status status = backend_.time_train(*comm_, executor, slot_, length, &call, ns);
+  sequence_ = call.message.sequence;
+  return status;
+}
+
+Status Trials::ProveLossless(const Executor& executor) {
+  return executor.ProveLossless(slot_, comm_->StartupDeadline());
+}
+
+Status Trials::Poison(int32_t rows) {
+  const RowRange output = OutputRows(rows);
+  const auto k = static_cast<size_t>(job_.problem.k);
+  const std::vector<int32_t> poison(k, kPoison);
+  for (size_t row = 0; row < static_cast<size_t>(output.size()); ++row) {
+    const size_t bytes = k * sizeof(int32_t);
+    SPARSESEL_RETURN_IF_ERROR(
+        backend_.copy_in(out_ids_.data() + row * bytes, poison.data(), bytes));
+    if (job_.problem.wants_scores()) {
+      SPARSESEL_RETURN_IF_ERROR(
+          backend_.copy_in(out_scores_.data() + row * bytes, poison.data(), bytes));
+    }
+    if (job_.problem.wants_counts()) {
+      SPARSESEL_RETURN_IF_ERROR(backend_.copy_in(out_counts_.data() + row * sizeof(int32_t),
+                                                 poison.data(), sizeof(int32_t)));
+    }
+  }
+  return {};
+}
+
+Status Trials::ReadDigests(int32_t rows, std::vector<RowDigest>* digests) {
+  const RowRange output = OutputRows(rows);
+  const auto k = static_cast<size_t>(job_.problem.k);
+  std::vector<int32_t> ids(k);
+  std::vector<uint32_t> score_bits(k);
+  for (int32_t row = output.begin; row < output.end; ++row) {
+    const auto place = static_cast<size_t>(row - output.begin);
+    int32_t count = 0;
+    SPARSESEL_RETURN_IF_ERROR(backend_.copy_out(
+        ids.data(), out_ids_.data() + place * k * sizeof(int32_t), k * sizeof(int32_t)));
+    if (job_.problem.wants_scores()) {
+      SPARSESEL_RETURN_IF_ERROR(backend_.copy_out(score_bits.data(),
+                                                  out_scores_.data() + place * k * sizeof(uint32_t),
+                                                  k * sizeof(uint32_t)));
+    }
+    if (job_.problem.wants_counts()) {
+      SPARSESEL_RETURN_IF_ERROR(backend_.copy_out(
+          &count, out_counts_.data() + place * sizeof(int32_t), sizeof(int32_t)));
+    }
+    (*digests)[static_cast<size_t>(row)] = DigestRow(job_, ids.data(), score_bits.data(), count);
+  }
+  return {};
+}
+
+}  // namespace sparsesel
