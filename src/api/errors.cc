@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
-#include <exception>
-#include <new>
 
 #include "api/structs.h"
 
@@ -22,18 +20,6 @@ void CopyCut(const char* text, size_t size, char* out) {
 }
 
 }  // namespace
-
-Status StatusOfException() noexcept {
-  try {
-    throw;
-  } catch (const std::bad_alloc&) {
-    return Status::Error(SPARSESEL_OUT_OF_MEMORY, "memory for the library's own records ran out");
-  } catch (const std::exception& exception) {
-    return Status::Error(SPARSESEL_INTERNAL, "unexpected exception: %s", exception.what());
-  } catch (...) {
-    return Status::Error(SPARSESEL_INTERNAL, "unexpected exception of an unknown type");
-  }
-}
 
 void FillError(const Status& status, sparsesel_error* error) noexcept {
   if (error == nullptr || !IsPlausibleSize(error->struct_size)) return;

@@ -4,13 +4,11 @@
 
 #include <utility>
 
+#include "contract/guard.h"
 #include "contract/status.h"
 #include "sparsesel.h"
 
 namespace sparsesel {
-
-// What the exception in flight means; to be called inside a handler.
-Status StatusOfException() noexcept;
 
 // Fills as much of `error` as its struct_size says there is. NULL, or a size that no version of the
 // struct can have: nothing is written.
@@ -19,15 +17,9 @@ void FillError(const Status& status, sparsesel_error* error) noexcept;
 // Runs the body of an interface function, which returns a Status, and lets no exception out.
 template <typename Body>
 sparsesel_status Call(sparsesel_error* error, Body&& body) noexcept {
-  try {
-    const Status status = std::forward<Body>(body)();
-    FillError(status, error);
-    return status.code();
-  } catch (...) {
-    const Status status = StatusOfException();
-    FillError(status, error);
-    return status.code();
-  }
+  const Status status = Guarded(std::forward<Body>(body));
+  FillError(status, error);
+  return status.code();
 }
 
 }  // namespace sparsesel

@@ -27,11 +27,11 @@ uint64_t Make(HandleTable* table, std::shared_ptr<void> object) {
   return table->Publish(slot, std::move(object));
 }
 
-// Tables are large and never destroyed; chunks are kept for good.
+// Tables keep their chunks for good, so they are kept, too.
 HandleTable* NewTable(HandleKind kind, uint32_t first_generation = 1) {
-  static std::vector<std::unique_ptr<HandleTable>> tables;
-  tables.push_back(std::make_unique<HandleTable>(kind, first_generation));
-  return tables.back().get();
+  static auto* const tables = new std::vector<std::unique_ptr<HandleTable>>;
+  tables->push_back(std::make_unique<HandleTable>(kind, first_generation));
+  return tables->back().get();
 }
 
 bool IsLive(HandleTable* table, uint64_t handle) {

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "api/errors.h"
 #include "api/structs.h"
+#include "contract/guard.h"
 
 namespace sparsesel {
 namespace {
@@ -223,11 +223,8 @@ Status ParseProblemStruct(const sparsesel_problem* options, Problem* out) {
 
 PrepareOptions ParsePrepareOptions(const sparsesel_prepare_options* options) {
   PrepareOptions parsed;
-  try {
-    parsed.invalid = FillPrepareOptions(options, &parsed);
-  } catch (...) {  // the copy of child_plans found no memory: to be told like anything else
-    parsed.invalid = StatusOfException();
-  }
+  // The copy of child_plans may find no memory: to be told like anything else.
+  parsed.invalid = Guarded([&] { return FillPrepareOptions(options, &parsed); });
   return parsed;
 }
 
