@@ -29,20 +29,22 @@ struct CallMessage {
   int32_t status = SPARSESEL_OK;
   int32_t status_rank = -1;
   int32_t backend_code = 0;
-  uint64_t sequence = 0;  // calls of this kind on this comm (or executes on this channel) so far
+  uint64_t sequence = 0;  // collective calls on this comm (or executes on this channel) so far
   uint64_t digest = 0;    // of the binding, or of the fields all ranks must share
   uint64_t tag = 0;       // execute: sparsesel_io.tag
   int32_t rows = 0;       // execute
   int32_t active_rows = 0;
+  int32_t world = 0;      // as the sender knows it; execute need not say
+  int32_t rank = -1;      // the sender's, or -1: not said
   char text[192] = {};    // the sentence of `status`
 };
 static_assert(sizeof(CallMessage) == 256);
 
 void SetStatus(const Status& status, int32_t rank, CallMessage* message);
 
-// Judges what all ranks sent, in rank order; the same verdict on every rank. A failed rank (the
-// lowest) gives its own status; else the first field that differs from rank 0's gives MISMATCH,
-// naming field, ranks and values.
+// Judges what all ranks sent, in rank order; the same verdict on every rank. What is not a message of
+// this library and version is MISMATCH; else a failed rank (the lowest) gives its own status; else
+// the first field that differs from rank 0's gives MISMATCH, naming field, ranks and values.
 Status CompareCalls(std::span<const CallMessage> messages);
 
 }  // namespace sparsesel

@@ -3,6 +3,7 @@
 #define SPARSESEL_COMM_COMM_H_
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -22,8 +23,9 @@ struct GroupTable {
   Status (*control_all_gather)(void* self, const void* send, void* receive, size_t bytes,
                                int64_t deadline);
   // Makes channel number `index` of this rank, for host memory; the same index on all ranks, 0 .. .
-  // Local; the channel finds its peers by index. Null for device groups.
-  Status (*make_host_channel)(void* self, int32_t index, HostChannel* channel);
+  // Local; the channel finds its peers by index. Null for device groups. `overlaps`: another channel
+  // may be in an operation at the same time; UNAVAILABLE where the transport has one order of calls.
+  Status (*make_host_channel)(void* self, int32_t index, bool overlaps, HostChannel* channel);
   // The table that those channels will have, for what it says of the transport. Null for device
   // groups.
   const HostChannelTable* (*host_channel_table)(const void* self);
@@ -56,6 +58,8 @@ class Comm {
 
   Status State() const;
   void Abort();
+  // Ends the group for a reason that no exchange could tell the peers, so that none waits in vain.
+  void Fail(const Status& status);
   uint64_t control_calls() const { return control_calls_.load(std::memory_order_relaxed); }
 
   // Begins a collective call: exchanges CallMessages with this rank's own `local` status and returns
@@ -64,10 +68,13 @@ class Comm {
   // All-gather inside a collective call; `receive` holds world * bytes.
   Status AllGather(const void* send, void* receive, size_t bytes);
   // Like AllGather, but first no rank proceeds if any rank's `local` is not OK: the status of the
-  // lowest failed rank is returned on all. Costs one all-gather (status and data travel together).
+  // lowest failed rank is returned on all. Status and data travel together, in one all-gather, up to
+  // kJointBytes; more takes two. Allocates nothing, so that no rank can fail before its peers hear.
   Status AllGatherOrFail(const Status& local, const void* send, void* receive, size_t bytes);
+  static constexpr size_t kJointBytes = 16 * 1024 - sizeof(CallMessage);
 
-  Status MakeHostChannel(HostChannel* channel);  // the next index; same order on all ranks
+  // The next index; the same order on all ranks. `overlaps` as in GroupTable.
+  Status MakeHostChannel(HostChannel* channel, bool overlaps = false);
 
  private:
   const int32_t rank_;
@@ -79,8 +86,10 @@ class Comm {
   std::atomic<uint64_t> steady_timeout_;
   const GroupTable* const table_;
   const std::shared_ptr<void> self_;
+  const std::unique_ptr<std::byte[]> joint_;  // (1 + world) messages of AllGatherOrFail
   std::atomic<uint64_t> control_calls_{0};
   std::atomic<uint64_t> sequence_{0};
+  std::atomic<CallKind> kind_{CallKind::kJoin};  // of the last call entered
   std::atomic<int32_t> channels_{0};
 };
 

@@ -24,7 +24,7 @@ struct Blocks {
 struct HostChannelTable {
   const char* name;          // "threads", "custom", "bootstrap"
   // True: blocks point into the peers' own send buffers and `receive` may be null. Then a send
-  // buffer stays in use until Drain.
+  // buffer stays in use until the peers have consumed it, which drain waits for.
   bool reads_peers_directly;
   bool has_sum_bf16;
   bool has_sum_int32;
@@ -32,7 +32,7 @@ struct HostChannelTable {
   // Begins an execute: stores what is to be compared. The first operation after it compares the
   // messages of all ranks before moving data; a verdict that is not OK is returned by that operation
   // on every rank, and leaves the group usable. Local, never blocks. `deadline` is on the
-  // environment's clock and holds for all operations until the next Begin.
+  // environment's clock and holds for all operations, and drain, until the next begin.
   void (*begin)(void* self, const CallMessage& message, int64_t deadline);
 
   // `bytes` from each rank to every rank; the same on all ranks. `receive` holds world * bytes.
@@ -49,10 +49,17 @@ struct HostChannelTable {
   // Waits until every rank has entered; compares messages like any operation.
   Status (*barrier)(void* self);
   // Waits until no peer reads what this rank sent before; called before send buffers are written
-  // again or freed. Returns at once on a failed group whose peers have left.
+  // again or freed. A peer reads an operation's blocks until it calls the next operation, begin,
+  // consumed or drain on its channel, or frees its channel. A failed group is still waited for,
+  // since a peer may be in the middle of a copy; TIMEOUT means that one may still be, so that the
+  // buffers must stay as they are. To drain outside of an execute, call begin for a fresh deadline.
   Status (*drain)(void* self);
   // ns this rank has waited for each rank so far, where it can tell; `wait` has kMaxWorld entries.
   void (*waits)(const void* self, uint64_t* wait);
+  // Says that this rank has finished with the blocks of its operations so far. Local, never blocks.
+  // Called at the end of every execute, successful or not, so that a peer's next drain finds nothing
+  // to wait for.
+  void (*consumed)(void* self);
 };
 
 struct HostChannel {

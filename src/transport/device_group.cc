@@ -1,0 +1,23 @@
+#include "transport/device_group.h"
+
+namespace sparsesel {
+namespace {
+
+Status WithoutCuda() {
+  return Status::Error(SPARSESEL_UNSUPPORTED,
+                       "groups on device memory need a library that was built with CUDA");
+}
+
+}  // namespace
+
+Status DeviceGroupSupport(const CommOptions&) { return WithoutCuda(); }
+
+Status CreateLocalDeviceGroup(int32_t, const CommOptions&, std::vector<std::shared_ptr<Comm>>*) {
+  return WithoutCuda();
+}
+
+Status JoinDeviceGroup(int32_t, int32_t, const CommOptions&, std::shared_ptr<Comm>*) {
+  return WithoutCuda();
+}
+
+}  // namespace sparsesel
