@@ -2,19 +2,17 @@
 
 #include <array>
 #include <cstring>
-#include <new>
 #include <utility>
 
-namespace sparsesel {
-namespace {
+#include "contract/guard.h"
 
-int64_t After(int64_t now, uint64_t timeout) {
+namespace sparsesel {
+
+int64_t DeadlineAfter(int64_t now, uint64_t timeout) {
   const uint64_t left =
       static_cast<uint64_t>(INT64_MAX) - static_cast<uint64_t>(now < 0 ? 0 : now);
   return timeout >= left ? INT64_MAX : now + static_cast<int64_t>(timeout);
 }
-
-}  // namespace
 
 Comm::Comm(int32_t rank, int32_t world, int32_t memory, int32_t device,
            const Environment& environment, uint64_t startup_timeout, uint64_t steady_timeout,
@@ -32,11 +30,11 @@ Comm::Comm(int32_t rank, int32_t world, int32_t memory, int32_t device,
                                                          (kJointBytes + sizeof(CallMessage)))) {}
 
 int64_t Comm::StartupDeadline() const {
-  return After(environment_.Now(), startup_timeout_.load(std::memory_order_relaxed));
+  return DeadlineAfter(environment_.Now(), startup_timeout_.load(std::memory_order_relaxed));
 }
 
 int64_t Comm::SteadyDeadline() const {
-  return After(environment_.Now(), steady_timeout_.load(std::memory_order_relaxed));
+  return DeadlineAfter(environment_.Now(), steady_timeout_.load(std::memory_order_relaxed));
 }
 
 void Comm::SetTimeouts(uint64_t startup, uint64_t steady) {
@@ -112,11 +110,8 @@ Status Comm::MakeHostChannel(HostChannel* channel, bool overlaps) {
   if (table_->make_host_channel == nullptr) {
     return Status::Error(SPARSESEL_UNSUPPORTED, "this group has no channels on host memory");
   }
-  try {
-    return table_->make_host_channel(self_.get(), index, overlaps, channel);
-  } catch (const std::bad_alloc&) {
-    return Status::Error(SPARSESEL_OUT_OF_MEMORY, "no memory for channel %d", index);
-  }
+  return Guarded(
+      [&] { return table_->make_host_channel(self_.get(), index, overlaps, channel); });
 }
 
 }  // namespace sparsesel

@@ -34,6 +34,9 @@ struct GroupTable {
   void (*fail)(void* self, const Status& status);
 };
 
+// `now` + `timeout`, or the end of time.
+int64_t DeadlineAfter(int64_t now, uint64_t timeout);
+
 class Comm {
  public:
   // `self` is the group as seen by this rank; shared by the comm, its channels and bindings.

@@ -1,5 +1,8 @@
 // Which kind of group serves a request, and the ranks' first meeting.
+#include <array>
+
 #include "comm/comm.h"
+#include "contract/guard.h"
 #include "transport/custom_group.h"
 #include "transport/device_group.h"
 #include "transport/thread_group.h"
@@ -114,13 +117,35 @@ uint64_t JoinDigest(const CommOptions& options, bool custom_data) {
          (options.custom.sum_int32 != nullptr ? 8u : 0u);
 }
 
+// Joins for no other purpose than to say why this rank cannot. Allocates nothing.
+Status TellPeers(int32_t rank, int32_t world, const CommOptions& options, const Status& why) {
+  if (world == 1) return why;
+  CommOptions bare;
+  bare.bootstrap = options.bootstrap;
+  bare.environment = options.environment;
+  CustomRank member(rank, world, bare, false);
+  CallMessage message;
+  message.abi_version = sparsesel_version();
+  SetStatus(why, rank, &message);
+  std::array<CallMessage, kMaxWorld> messages;
+  const int64_t deadline = DeadlineAfter(options.environment.Now(), options.startup_timeout);
+  SPARSESEL_RETURN_IF_ERROR(
+      BootstrapAllGather(member, &message, messages.data(), sizeof(message), deadline));
+  return CompareCalls({messages.data(), static_cast<size_t>(world)});
+}
+
 Status JoinHostGroup(int32_t rank, int32_t world, const CommOptions& options, const Status& local,
                      std::shared_ptr<Comm>* comm) {
   const bool custom_data = local.ok() && WantsCustom(options);
-  auto made = std::make_shared<Comm>(
-      rank, world, options.memory, -1, options.environment, options.startup_timeout,
-      options.steady_timeout, CustomGroupTable(custom_data),
-      MakeCustomRank(rank, world, options, custom_data));
+  std::shared_ptr<Comm> made;
+  const Status created = Guarded([&] {
+    made = std::make_shared<Comm>(rank, world, options.memory, -1, options.environment,
+                                  options.startup_timeout, options.steady_timeout,
+                                  CustomGroupTable(custom_data),
+                                  MakeCustomRank(rank, world, options, custom_data));
+    return Status();
+  });
+  if (!created.ok()) return TellPeers(rank, world, options, created);
   SPARSESEL_RETURN_IF_ERROR(made->Enter(CallKind::kJoin, JoinDigest(options, custom_data), local));
   *comm = std::move(made);
   return {};

@@ -19,7 +19,7 @@ CustomRank& Self(void* self) { return *static_cast<CustomRank*>(self); }
 constexpr sparsesel_status kThrew = -1;
 
 template <typename Call>
-sparsesel_status Guarded(Call call) {
+sparsesel_status Caught(Call call) {
   try {
     return call();
   } catch (...) {
@@ -88,7 +88,7 @@ Status Poll(CustomRank& rank, void* request, int64_t deadline) {
   std::chrono::microseconds sleep = kShortestSleep;
   for (int polls = 0;; ++polls) {
     const sparsesel_status status =
-        Guarded([&] { return bootstrap.test(bootstrap.context, request); });
+        Caught([&] { return bootstrap.test(bootstrap.context, request); });
     if (status == SPARSESEL_OK) return {};
     if (status != SPARSESEL_IN_PROGRESS) return FailBy(rank, "bootstrap.test", status);
     if (rank.state.failed()) return rank.state.Get();
@@ -132,7 +132,7 @@ void Abort(void* self) {
   CustomRank& rank = Self(self);
   if (!rank.state.Fail(AbortedStatus())) return;
   if (rank.custom_data && rank.custom.abort != nullptr) {
-    (void)Guarded([&] {
+    (void)Caught([&] {
       rank.custom.abort(rank.custom.context);
       return SPARSESEL_OK;
     });
@@ -188,10 +188,10 @@ Status BootstrapAllGather(CustomRank& rank, const void* send, void* receive, siz
   const sparsesel_bootstrap& bootstrap = rank.bootstrap;
   void* request = nullptr;
   const sparsesel_status started =
-      Guarded([&] { return bootstrap.start(bootstrap.context, send, receive, bytes, &request); });
+      Caught([&] { return bootstrap.start(bootstrap.context, send, receive, bytes, &request); });
   if (started != SPARSESEL_OK) return FailBy(rank, "bootstrap.start", started);
   const Status result = Poll(rank, request, deadline);
-  const sparsesel_status freed = Guarded([&] {
+  const sparsesel_status freed = Caught([&] {
     bootstrap.free(bootstrap.context, request);
     return SPARSESEL_OK;
   });
@@ -207,7 +207,7 @@ Status CallTransport(CustomRank& rank, const char* name, int64_t deadline,
   const int64_t now = rank.environment.Now();
   if (now >= deadline) return FailByLimit(rank, name);
   const uint64_t timeout = static_cast<uint64_t>(deadline) - static_cast<uint64_t>(now);
-  const sparsesel_status status = Guarded([&] { return call(timeout); });
+  const sparsesel_status status = Caught([&] { return call(timeout); });
   return status == SPARSESEL_OK ? Status() : FailBy(rank, name, status);
 }
 

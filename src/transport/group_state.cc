@@ -3,7 +3,7 @@
 namespace sparsesel {
 
 bool GroupState::Fail(const Status& why) {
-  absl::MutexLock lock(&mutex_);
+  const std::lock_guard lock(mutex_);
   if (!why_.ok() || why.ok()) return false;
   why_ = why;
   failed_.store(true, std::memory_order_release);
@@ -12,7 +12,7 @@ bool GroupState::Fail(const Status& why) {
 
 Status GroupState::Get() const {
   if (!failed()) return {};
-  absl::MutexLock lock(&mutex_);
+  const std::lock_guard lock(mutex_);
   return why_;
 }
 

@@ -3,9 +3,8 @@
 #define SPARSESEL_TRANSPORT_GROUP_STATE_H_
 
 #include <atomic>
+#include <mutex>
 
-#include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
 #include "contract/status.h"
 
 namespace sparsesel {
@@ -24,8 +23,8 @@ class GroupState {
 
  private:
   std::atomic<bool> failed_{false};
-  mutable absl::Mutex mutex_;
-  Status why_ ABSL_GUARDED_BY(mutex_);
+  mutable std::mutex mutex_;
+  Status why_;  // guarded by mutex_
 };
 
 // What abort leaves behind.

@@ -21,7 +21,7 @@ Hub::Hub(int32_t world, const Environment& environment)
       control_(std::make_unique<Lane>(this, -1, false)) {}
 
 std::shared_ptr<Lane> Hub::TakeLane(int32_t index, bool overlaps) {
-  absl::MutexLock lock(&mutex_);
+  const std::lock_guard lock(mutex_);
   Entry& entry = lanes_[index];
   if (entry.lane == nullptr) entry.lane = std::make_shared<Lane>(this, index, overlaps);
   entry.lane->overlaps_ = entry.lane->overlaps_ || overlaps;
@@ -31,17 +31,17 @@ std::shared_ptr<Lane> Hub::TakeLane(int32_t index, bool overlaps) {
 }
 
 void Hub::Fail(const Status& why) {
-  absl::MutexLock lock(&mutex_);
+  const std::lock_guard lock(mutex_);
   FailLocked(why);
 }
 
 void Hub::FailLocked(const Status& why) {
   if (!state_.Fail(why)) return;
-  for (Wait* wait = waits_; wait != nullptr; wait = wait->next) wait->lane->changed_.SignalAll();
+  for (Wait* wait = waits_; wait != nullptr; wait = wait->next) wait->lane->changed_.notify_all();
 }
 
 void Hub::Leave(int32_t rank) {
-  absl::MutexLock lock(&mutex_);
+  const std::lock_guard lock(mutex_);
   left_[static_cast<size_t>(rank)] = true;
   ++left_count_;
   for (Wait* wait = waits_; wait != nullptr; wait = wait->next) FailIfLeftBehind(*wait);

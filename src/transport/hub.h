@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <mutex>
 
-#include "absl/synchronization/mutex.h"
 #include "contract/environment.h"
 #include "contract/status.h"
 #include "transport/group_state.h"
@@ -67,7 +67,9 @@ class Hub {
   const bool spins_;
   GroupState state_;
 
-  absl::Mutex mutex_;  // also guards what lanes say it does
+  // Also guards what lanes say it does. Of std, like the lanes' conditions, since those wait on the
+  // monotonic clock, and since ThreadSanitizer understands them.
+  std::mutex mutex_;
   Wait* waits_ = nullptr;
   int32_t wait_count_ = 0;
   std::array<int32_t, kMaxWorld> waiting_{};  // waits of each rank

@@ -2,8 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
-
-#include "absl/time/time.h"
+#include <mutex>
 
 namespace sparsesel {
 namespace {
@@ -55,7 +54,7 @@ Status Lane::Meet(int32_t rank, int64_t deadline, const char* call,
                   std::atomic<uint64_t>* waited) {
   Hub::Wait wait{rank, this, Hub::Goal::kMeet, 0, call};
   {
-    absl::MutexLock lock(&hub_->mutex_);
+    const std::lock_guard lock(hub_->mutex_);
     Seat& seat = seats_[Index(rank)];
     ReleaseLocked(&seat, seat.entered);
     if (hub_->state_.failed()) return hub_->state_.Earlier();
@@ -65,7 +64,7 @@ Status Lane::Meet(int32_t rank, int64_t deadline, const char* call,
       arrived_ = 0;
       last_[wait.operation & 1] = rank;
       completed_.store(wait.operation, std::memory_order_release);
-      changed_.SignalAll();
+      changed_.notify_all();
       return {};
     }
     hub_->FailIfLeftBehind(wait);
@@ -89,11 +88,10 @@ Status Lane::Meet(int32_t rank, int64_t deadline, const char* call,
 }
 
 Status Lane::Await(Hub::Wait* wait, int64_t deadline) {
-  absl::Mutex& mutex = hub_->mutex_;
   Status result;
   uint64_t changes = 0;
   std::chrono::steady_clock::time_point quiet_since;
-  mutex.Lock();
+  std::unique_lock lock(hub_->mutex_);
   hub_->Add(wait);
   for (;;) {
     // An operation that is complete counts, even if the group has failed since: all ranks take it.
@@ -102,9 +100,9 @@ Status Lane::Await(Hub::Wait* wait, int64_t deadline) {
       result = hub_->state_.Get();
       break;
     }
-    mutex.Unlock();
+    lock.unlock();
     const int64_t now = hub_->environment().Now();  // a callback: never under a lock
-    mutex.Lock();
+    lock.lock();
     if (Reached(*wait) || (wait->goal == Hub::Goal::kMeet && hub_->state_.failed())) continue;
     if (now >= deadline) {
       result = Expired(*wait);
@@ -122,11 +120,10 @@ Status Lane::Await(Hub::Wait* wait, int64_t deadline) {
       }
     }
     const int64_t left = std::max<int64_t>(deadline, 0) - std::max<int64_t>(now, 0);
-    changed_.WaitWithTimeout(
-        &mutex, absl::Nanoseconds(std::clamp(left, kShortestSlice, kLongestSlice)));
+    changed_.wait_for(lock,
+                      std::chrono::nanoseconds(std::clamp(left, kShortestSlice, kLongestSlice)));
   }
   hub_->Remove(wait);
-  mutex.Unlock();
   return result;
 }
 
@@ -171,11 +168,11 @@ Status Lane::Expired(const Hub::Wait& wait) const {
 void Lane::ReleaseLocked(Seat* seat, uint64_t operation) {
   if (seat->released >= operation) return;
   seat->released = operation;
-  if (drains_ > 0) changed_.SignalAll();
+  if (drains_ > 0) changed_.notify_all();
 }
 
 void Lane::Release(int32_t rank) {
-  absl::MutexLock lock(&hub_->mutex_);
+  const std::lock_guard lock(hub_->mutex_);
   Seat& seat = seats_[Index(rank)];
   ReleaseLocked(&seat, seat.entered);
 }
@@ -183,25 +180,25 @@ void Lane::Release(int32_t rank) {
 Status Lane::Drain(int32_t rank, int64_t deadline, const char* call) {
   Hub::Wait wait{rank, this, Hub::Goal::kDrain, 0, call};
   {
-    absl::MutexLock lock(&hub_->mutex_);
+    const std::lock_guard lock(hub_->mutex_);
     Seat& seat = seats_[Index(rank)];
     ReleaseLocked(&seat, seat.entered);
     if (Reached(wait)) return {};
     ++drains_;
   }
   const Status result = Await(&wait, deadline);
-  absl::MutexLock lock(&hub_->mutex_);
+  const std::lock_guard lock(hub_->mutex_);
   --drains_;
   return result;
 }
 
 void Lane::Leave(int32_t rank) {
-  absl::MutexLock lock(&hub_->mutex_);
+  const std::lock_guard lock(hub_->mutex_);
   Seat& seat = seats_[Index(rank)];
   ReleaseLocked(&seat, seat.entered);
   seat.left = true;
   ++left_count_;
-  if (drains_ > 0) changed_.SignalAll();
+  if (drains_ > 0) changed_.notify_all();
   for (Hub::Wait* wait = hub_->waits_; wait != nullptr; wait = wait->next) {
     if (wait->lane == this) hub_->FailIfLeftBehind(*wait);
   }

@@ -12,6 +12,7 @@
 
 #include <array>
 #include <atomic>
+#include <condition_variable>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -117,7 +118,7 @@ class Lane {
   int32_t arrived_ = 0;  // ranks in operation completed_ + 1
   int32_t left_count_ = 0;
   int32_t drains_ = 0;
-  absl::CondVar changed_;
+  std::condition_variable changed_;
 };
 
 }  // namespace sparsesel
