@@ -64,7 +64,8 @@ struct Backend {
   int32_t memory;
   Topology (*topology)(const Comm& comm);
   // Collective in order, not in time: every rank makes the same slots in the same order.
-  Status (*make_slot)(Comm& comm, Slot* slot);
+  // `overlaps`: executes in other slots may run at the same time.
+  Status (*make_slot)(Comm& comm, bool overlaps, Slot* slot);
   Status (*reserve)(Comm& comm, size_t bytes, Slot* slot);  // gives the slot fresh memory
   // UNSUPPORTED when no tile fits the memory limit.
   Status (*make_executor)(const Comm& comm, const Job& job, int32_t capacity,

@@ -111,7 +111,7 @@ Status GatherTrialIo(Comm& comm, const Backend& backend, const Job& job, const s
 }
 
 Status MakeRaceRows(Comm& comm, const Job& job, uint64_t seed, int32_t rows,
-                    const std::vector<Record>& records, RaceRows* race_rows) {
+                    const std::vector<Record>& records, const Status& local, RaceRows* race_rows) {
   const auto trial_rows = static_cast<size_t>(rows);
   const size_t items = trial_rows + kHoldoutRows;
   const auto world = static_cast<size_t>(job.world);
@@ -122,6 +122,7 @@ Status MakeRaceRows(Comm& comm, const Job& job, uint64_t seed, int32_t rows,
   const auto make = [&]() -> Status {
     own.resize(share);
     all.resize(share * world);
+    SPARSESEL_RETURN_IF_ERROR(local);
     if (records.empty()) {
       race_rows->trial.resize(trial_rows);
       for (size_t row = 0; row < trial_rows; ++row) {

@@ -42,9 +42,10 @@ Status GatherTrialIo(Comm& comm, const Backend& backend, const Job& job, const s
                      std::vector<Record>* records);
 
 // Fills all of RaceRows; `records` are the caller's trial rows of all ranks as
-// [rank, row, job.longest], or empty. Collective; one all-gather.
+// [rank, row, job.longest], or empty. `local` is what kept this rank from going on, told to all.
+// Collective; one all-gather.
 Status MakeRaceRows(Comm& comm, const Job& job, uint64_t seed, int32_t rows,
-                    const std::vector<Record>& records, RaceRows* race_rows);
+                    const std::vector<Record>& records, const Status& local, RaceRows* race_rows);
 
 }  // namespace sparsesel
 

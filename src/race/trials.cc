@@ -66,7 +66,7 @@ Status Trials::Create(std::shared_ptr<Comm> comm, const Backend& backend, const 
   Comm& group = *made->comm_;
   const auto n = static_cast<size_t>(rows);
   const size_t k = static_cast<size_t>(job.problem.k) * sizeof(int32_t);
-  SPARSESEL_RETURN_IF_ERROR(backend.make_slot(group, &made->slot_));
+  SPARSESEL_RETURN_IF_ERROR(backend.make_slot(group, false, &made->slot_));
   SPARSESEL_RETURN_IF_ERROR(backend.reserve(group, workspace_bytes, &made->slot_));
   const auto take = [&](size_t bytes, const char* tag, Buffer* buffer) {
     return Buffer::Take(group.environment(), backend.memory, bytes, tag, buffer);

@@ -10,6 +10,7 @@
 
 #include "compositions/executor.h"
 #include "contract/job.h"
+#include "contract/ownership.h"
 #include "race/trial_input.h"
 
 namespace sparsesel {

@@ -48,7 +48,12 @@ class HostExecutor final : public Executor {
   int32_t tile_rows() const override { return layout_.slots; }
 
   Status Execute(const Call& call, const Slot& slot, SpanTimes* spans,
-                 ExecuteCounters* counters) const override;
+                 ExecuteCounters* counters) const override {
+    const Status status = ExecuteRows(call, slot, spans, counters);
+    // Whatever happened, this rank reads its peers' buffers no more.
+    slot.channel.table->consumed(slot.channel.self.get());
+    return status;
+  }
 
   Status ProveLossless(const Slot& slot, int64_t deadline) const override {
     if (choices_.replicate != HostChoices::Replicate::kBf16) return {};
@@ -65,6 +70,8 @@ class HostExecutor final : public Executor {
   }
 
   static Status ExecuteTile(HostRun& run, SpanClock& clock);
+  Status ExecuteRows(const Call& call, const Slot& slot, SpanTimes* spans,
+                     ExecuteCounters* counters) const;
 
   const Environment environment_;
   const Job job_;
@@ -87,8 +94,8 @@ Status HostExecutor::ExecuteTile(HostRun& run, SpanClock& clock) {
   return {};
 }
 
-Status HostExecutor::Execute(const Call& call, const Slot& slot, SpanTimes* spans,
-                             ExecuteCounters* counters) const {
+Status HostExecutor::ExecuteRows(const Call& call, const Slot& slot, SpanTimes* spans,
+                                 ExecuteCounters* counters) const {
   const int32_t rows = call.message.rows;
   const int32_t active = call.message.active_rows;
   HostRun run{job_, choices_, layout_, call, slot, *counters, slot.memory->data(),
@@ -109,9 +116,9 @@ Status HostExecutor::Execute(const Call& call, const Slot& slot, SpanTimes* span
   return {};
 }
 
-Status MakeSlot(Comm& comm, Slot* slot) {
+Status MakeSlot(Comm& comm, bool overlaps, Slot* slot) {
   slot->memory = std::make_shared<Buffer>();
-  return comm.MakeHostChannel(&slot->channel);
+  return comm.MakeHostChannel(&slot->channel, overlaps);
 }
 
 Status Reserve(Comm& comm, size_t bytes, Slot* slot) {

@@ -1,0 +1,60 @@
+#include "plan/workspace.h"
+
+#include <mutex>
+#include <utility>
+
+#include "contract/guard.h"
+#include "plan/workspace_state.h"
+
+namespace sparsesel {
+
+Workspace::Workspace(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Workspace::~Workspace() = default;
+
+const std::shared_ptr<Comm>& Workspace::comm() const { return state_->comm; }
+
+void Workspace::Abandon(std::shared_ptr<void> memory) const {
+  // Never destroyed: whoever still reads it belongs to a group that has failed.
+  static auto& abandoned = *new std::vector<std::shared_ptr<void>>;
+  static auto& mutex = *new std::mutex;
+  const std::lock_guard lock(mutex);
+  abandoned.push_back(std::move(memory));
+}
+
+Status Workspace::Make(std::shared_ptr<Comm> comm, int32_t slots,
+                       std::shared_ptr<Workspace>* workspace) {
+  auto state = std::make_unique<State>();
+  state->comm = std::move(comm);
+  state->backend = &BackendFor(*state->comm);
+  state->slots.resize(static_cast<size_t>(slots));
+  for (Slot& slot : state->slots) {
+    SPARSESEL_RETURN_IF_ERROR(state->backend->make_slot(*state->comm, slots > 1, &slot));
+  }
+  workspace->reset(new Workspace(std::move(state)));
+  return {};
+}
+
+Status Workspace::CreateOwn(std::shared_ptr<Comm> comm, std::shared_ptr<Workspace>* workspace) {
+  return Make(std::move(comm), 1, workspace);
+}
+
+Status Workspace::Create(std::shared_ptr<Comm> comm, int32_t slots, const Status& invalid,
+                         std::shared_ptr<Workspace>* workspace) {
+  SPARSESEL_RETURN_IF_ERROR(
+      comm->Enter(CallKind::kWorkspaceCreate, static_cast<uint64_t>(slots), invalid));
+  std::shared_ptr<Workspace> made;
+  const Status local = Guarded([&] { return Make(comm, slots, &made); });
+  SPARSESEL_RETURN_IF_ERROR(comm->AllGatherOrFail(local, nullptr, nullptr, 0));
+  *workspace = std::move(made);
+  return {};
+}
+
+Status GrowWorkspace(Workspace::State& workspace, size_t bytes) {
+  for (Slot& slot : workspace.slots) {
+    if (slot.memory != nullptr && slot.memory->size() >= bytes) continue;
+    SPARSESEL_RETURN_IF_ERROR(workspace.backend->reserve(*workspace.comm, bytes, &slot));
+  }
+  return {};
+}
+
+}  // namespace sparsesel

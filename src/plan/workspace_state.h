@@ -1,0 +1,34 @@
+// What a workspace holds; seen by plan/ only.
+#ifndef SPARSESEL_PLAN_WORKSPACE_STATE_H_
+#define SPARSESEL_PLAN_WORKSPACE_STATE_H_
+
+#include <array>
+#include <atomic>
+#include <memory>
+#include <vector>
+
+#include "compositions/executor.h"
+#include "plan/workspace.h"
+
+namespace sparsesel {
+
+inline constexpr int32_t kMaxSlots = 16;
+
+struct Workspace::State {
+  std::shared_ptr<Comm> comm;
+  const Backend* backend = nullptr;
+  // The slots as the next binding finds them. A binding that needs more memory gets slots with fresh
+  // memory; older bindings keep theirs, so that nothing a graph addresses ever moves.
+  std::vector<Slot> slots;
+  std::array<std::atomic<bool>, kMaxSlots> busy{};
+  // Executes so far: the i-th runs in slot i % slots, on every rank.
+  std::atomic<uint64_t> executes{0};
+  std::array<uint64_t, kMaxSlots> sequence{};  // executes per slot; guarded by busy
+};
+
+// Makes the slots hold `bytes`. Local; the caller tells the others of a failure.
+Status GrowWorkspace(Workspace::State& workspace, size_t bytes);
+
+}  // namespace sparsesel
+
+#endif  // SPARSESEL_PLAN_WORKSPACE_STATE_H_
