@@ -21,7 +21,7 @@ size_t KeysAtLeast(const Record* records, size_t length, uint64_t pivot, uint64_
 // The same from keys. In place (`kept` == `keys`) it writes nothing beyond `keys[length - 1]`.
 size_t KeepAtLeast(const uint64_t* keys, size_t length, uint64_t pivot, uint64_t* kept);
 
-// keys[i] = CandidateKey(records[i]); writes exactly `length` keys.
+// keys[i] = CandidateKey(records[i]); writes exactly `length` keys, also over the records.
 void KeysOfRecords(const Record* records, size_t length, uint64_t* keys);
 
 }  // namespace sparsesel

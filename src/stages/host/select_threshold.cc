@@ -36,17 +36,20 @@ uint64_t SampleKey(uint64_t* sample, size_t size, size_t rank) {
 }
 
 // Every stride-th record of the lists laid end to end. The stride is odd so that it does not fall
-// in step with absences or layouts that repeat with a power of two.
+// in step with absences or layouts that repeat with a power of two. The keys are made afterwards,
+// all at once: by themselves the scattered loads overlap.
 size_t TakeSample(std::span<const RecordList> lists, size_t stride, uint64_t* sample) {
+  auto* const records = reinterpret_cast<Record*>(sample);
   size_t count = 0;
   size_t position = stride / 2;
   for (const RecordList& list : lists) {
     const auto length = static_cast<size_t>(list.length);
     for (; position < length; position += stride) {
-      sample[count++] = CandidateKey(list.data[position]);
+      records[count++] = list.data[position];
     }
     position -= length;
   }
+  KeysOfRecords(records, count, sample);
   return count;
 }
 
