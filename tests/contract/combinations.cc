@@ -1,0 +1,136 @@
+#include "contract/combinations.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <utility>
+
+namespace contract {
+namespace {
+
+constexpr const char* kStages[] = {"pack", "exchange", "select", "replicate"};
+constexpr int32_t kCompositions[] = {SPARSESEL_COMPOSITION_REPLICATED, SPARSESEL_COMPOSITION_OWNER};
+
+struct Variant {
+  std::string name;  // with configuration
+  size_t first_stage;
+  size_t last_stage;
+};
+
+size_t StageIndex(const std::string& name) {
+  return static_cast<size_t>(std::find(std::begin(kStages), std::end(kStages), name) -
+                             std::begin(kStages));
+}
+
+std::vector<Variant> HostVariants(int32_t composition) {
+  const char* wanted = composition == SPARSESEL_COMPOSITION_OWNER ? "owner" : "replicated";
+  std::vector<Variant> variants;
+  const nlohmann::json system = nlohmann::json::parse(TextOf(sparsesel_system_json));
+  for (const nlohmann::json& entry : system.at("variants")) {
+    const nlohmann::json& compositions = entry.at("compositions");
+    if (std::find(compositions.begin(), compositions.end(), wanted) == compositions.end()) continue;
+    if (entry.value("memory", "host") != "host") continue;
+    const std::string name = entry.at("name");
+    Variant variant{name, StageIndex(entry.at("stages").front()),
+                    StageIndex(entry.at("stages").back())};
+    if (!entry.contains("configurations")) variants.push_back(variant);
+    for (const nlohmann::json& value : entry.value("configurations", nlohmann::json::array())) {
+      variant.name = name + ":" + value.dump();
+      variants.push_back(variant);
+    }
+  }
+  return variants;
+}
+
+bool CanRun(const Group& group, const Job& job) {
+  std::vector<sparsesel_plan*> plans;
+  Outcomes outcomes = CreatePlans(group, job, &plans);
+  std::vector<sparsesel_binding*> bindings;
+  if (AllOk(outcomes)) outcomes = Prepare(plans, job.child_plans);
+  if (AllOk(outcomes)) {
+    outcomes = Bind(plans, job.composition, &bindings);
+    Release(&bindings);
+  }
+  Release(&plans);
+  return AllOk(outcomes);
+}
+
+void Extend(const std::vector<Variant>& variants, size_t stage, size_t last_stage,
+            const Combination& partial, const std::function<bool(const Combination&)>& can_run,
+            std::vector<Combination>* found) {
+  if (stage > last_stage) {
+    if (can_run(partial)) found->push_back(partial);
+    return;
+  }
+  for (const Variant& variant : variants) {
+    if (variant.first_stage != stage || variant.last_stage > last_stage) continue;
+    Combination longer = partial;
+    longer.variants.push_back(variant.name);
+    longer.child_plans += (partial.child_plans.empty() ? "" : ",") + variant.name;
+    Extend(variants, variant.last_stage + 1, last_stage, longer, can_run, found);
+  }
+}
+
+}  // namespace
+
+std::string Combination::text() const {
+  return (composition == SPARSESEL_COMPOSITION_OWNER ? "owner " : "replicated ") + child_plans;
+}
+
+std::vector<std::string> HostVariantNames(int32_t composition) {
+  std::vector<std::string> names;
+  for (const Variant& variant : HostVariants(composition)) names.push_back(variant.name);
+  return names;
+}
+
+std::vector<Combination> AllCombinations(const Job& job) {
+  // Two ranks, whatever the job's world: variants depend on the problem, hardly on the world.
+  Job probe = job;
+  probe.problems.assign(2, job.problems[0]);
+  probe.capacities = {1};
+  const Group group(2);
+  std::vector<Combination> found;
+  for (int32_t composition : kCompositions) {
+    const std::vector<Variant> variants = HostVariants(composition);
+    const auto can_run = [&](const Combination& combination) {
+      return CanRun(group, With(probe, combination));
+    };
+    const bool replicates = composition == SPARSESEL_COMPOSITION_OWNER &&
+                            job.problems[0].output_scope == SPARSESEL_SCOPE_ALL_ROWS;
+    Combination empty;
+    empty.composition = composition;
+    Extend(variants, 0, StageIndex(replicates ? "replicate" : "select"), empty, can_run, &found);
+  }
+  return found;
+}
+
+std::vector<Combination> CoveringCombinations(const Job& job) {
+  std::vector<Combination> left = AllCombinations(job);
+  std::vector<Combination> chosen;
+  std::set<std::pair<int32_t, std::string>> covered;
+  const auto gain = [&](const Combination& combination) {
+    size_t n = 0;
+    for (const std::string& variant : combination.variants) {
+      n += covered.count({combination.composition, variant}) == 0;
+    }
+    return n;
+  };
+  while (!left.empty()) {
+    const auto best = std::max_element(
+        left.begin(), left.end(),
+        [&](const Combination& a, const Combination& b) { return gain(a) < gain(b); });
+    if (gain(*best) == 0) break;
+    for (const std::string& variant : best->variants) covered.emplace(best->composition, variant);
+    chosen.push_back(*best);
+    left.erase(best);
+  }
+  return chosen;
+}
+
+Job With(Job job, const Combination& combination) {
+  job.composition = combination.composition;
+  job.child_plans = combination.child_plans;
+  return job;
+}
+
+}  // namespace contract
