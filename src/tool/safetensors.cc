@@ -36,7 +36,7 @@ uint64_t LittleEndian(const std::byte* bytes) {
 }
 
 Result ToTensor(const TensorHeader& header, std::span<const std::byte> data, Tensor* tensor) {
-  const std::string who = "tensor " + header.name.substr(0, 60) + " ";
+  const std::string who = "tensor " + QuotedName(header.name) + " ";
   if (header.data_offsets.size() != 2) return Failure(who + "has no two data offsets");
   const uint64_t begin = header.data_offsets[0];
   const uint64_t end = header.data_offsets[1];
@@ -68,7 +68,7 @@ Result CheckCover(std::span<const Tensor> sorted, std::span<const std::byte> dat
   const std::byte* next = data.data();
   for (const Tensor& tensor : sorted) {
     if (tensor.data.data() != next) {
-      return Failure("tensor " + tensor.name.substr(0, 60) + " leaves a hole or overlaps another");
+      return Failure("tensor " + QuotedName(tensor.name) + " leaves a hole or overlaps another");
     }
     next += tensor.data.size();
   }

@@ -12,16 +12,6 @@ namespace {
 constexpr const char* kMetadata = "__metadata__";
 constexpr size_t kMaxQuoted = 60;
 
-// A name from the file, fit for one line on a terminal.
-std::string Quoted(const std::string& name) {
-  std::string quoted = "'";
-  for (const char c : name.substr(0, kMaxQuoted)) {
-    const auto byte = static_cast<unsigned char>(c);
-    quoted += byte < 0x20 || byte == 0x7f ? '?' : c;
-  }
-  return quoted + (name.size() > kMaxQuoted ? "...'" : "'");
-}
-
 // The events of nlohmann's parser. Every handler returns false to stop.
 class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
  public:
@@ -72,12 +62,12 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
     key_ = name;
     switch (where_) {
       case Where::kRoot:
-        return names_.insert(name).second || Stop("names " + Quoted(name) + " twice");
+        return names_.insert(name).second || Stop("names " + QuotedName(name) + " twice");
       case Where::kStrings:
-        return keys_.insert(name).second || Stop("names metadata " + Quoted(name) + " twice");
+        return keys_.insert(name).second || Stop("names metadata " + QuotedName(name) + " twice");
       default:
         if (name != "dtype" && name != "shape" && name != "data_offsets") {
-          return Stop("has an unknown field " + Quoted(name) + " in a tensor");
+          return Stop("has an unknown field " + QuotedName(name) + " in a tensor");
         }
         return keys_.insert(name).second || Stop("gives " + name + " of a tensor twice");
     }
@@ -85,7 +75,7 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
 
   bool end_object() override {
     if (where_ == Where::kTensor && keys_.size() != 3) {
-      return Stop("lacks dtype, shape or data_offsets of " + Quoted(tensors_->back().name));
+      return Stop("lacks dtype, shape or data_offsets of " + QuotedName(tensors_->back().name));
     }
     where_ = where_ == Where::kRoot ? Where::kEnd : Where::kRoot;
     return true;
@@ -133,11 +123,22 @@ Result ParseSafetensorsHeader(std::string_view json, std::vector<TensorHeader>* 
   tensors->clear();
   // The format wants the object at once; the parser would skip spaces and a byte order mark.
   if (json.empty() || json.front() != '{') return Failure("the header does not begin with '{'");
+  // The parser takes a zero byte for the end, and what stands behind it for nothing.
+  if (json.find('\0') != json.npos) return Failure("the header has a zero byte");
   HeaderReader reader(tensors);
   if (!nlohmann::json::sax_parse(json.begin(), json.end(), &reader)) {
     return Failure("the header " + reader.problem());
   }
   return {};
+}
+
+std::string QuotedName(const std::string& name) {
+  std::string quoted = "'";
+  for (const char c : name.substr(0, kMaxQuoted)) {
+    const auto byte = static_cast<unsigned char>(c);
+    quoted += byte < 0x20 || byte == 0x7f ? '?' : c;
+  }
+  return quoted + (name.size() > kMaxQuoted ? "...'" : "'");
 }
 
 }  // namespace sparsesel_tool

@@ -22,6 +22,9 @@ struct TensorHeader {
 // Checks the form of the header; the numbers may still be anything.
 Result ParseSafetensorsHeader(std::string_view json, std::vector<TensorHeader>* tensors);
 
+// A name from the file, cut and cleaned for one line on a terminal.
+std::string QuotedName(const std::string& name);
+
 }  // namespace sparsesel_tool
 
 #endif  // SPARSESEL_TOOL_SAFETENSORS_HEADER_H_
