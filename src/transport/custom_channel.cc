@@ -263,7 +263,9 @@ Status MakeCustomChannel(std::shared_ptr<CustomRank> rank, HostChannel* channel)
   made->self = static_cast<size_t>(rank->rank);
   made->messages = std::make_unique<CallMessage[]>(made->world);
   if (!rank->custom_data || rank->custom.all_to_all == nullptr || made->world == 1) {
-    made->chunk = std::max(kLeastChunk, kScratch / made->world);
+    // Whole lines, so that every rank's elements are aligned.
+    made->chunk = std::max(kLeastChunk,
+                           kScratch / made->world / kBufferAlignment * kBufferAlignment);
     made->sizes = std::make_unique<uint64_t[]>((1 + made->world) * 2 * made->world);
     SPARSESEL_RETURN_IF_ERROR(Buffer::Take(rank->environment, SPARSESEL_MEMORY_HOST,
                                            (1 + made->world) * made->chunk, "transport scratch",

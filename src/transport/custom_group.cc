@@ -173,10 +173,12 @@ const GroupTable* CustomGroupTable(bool custom_data) {
   static constexpr GroupTable custom = {
       SPARSESEL_TRANSPORT_CUSTOM, ControlAllGather, MakeHostChannel, ChannelTable, Abort, State,
       Fail,
+      nullptr,
   };
   static constexpr GroupTable bootstrap = {
       SPARSESEL_TRANSPORT_BOOTSTRAP, ControlAllGather, MakeHostChannel, ChannelTable, Abort, State,
       Fail,
+      nullptr,
   };
   return custom_data ? &custom : &bootstrap;
 }

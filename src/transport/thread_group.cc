@@ -97,7 +97,7 @@ std::vector<std::shared_ptr<void>> MakeThreadGroup(int32_t world, const Environm
 const GroupTable* ThreadGroupTable() {
   static constexpr GroupTable table = {
       SPARSESEL_TRANSPORT_THREADS, ControlAllGather, MakeHostChannel, ChannelTable, Abort, State,
-      Fail,
+      Fail, nullptr,
   };
   return &table;
 }
