@@ -56,10 +56,9 @@ bool CanRun(const Group& group, const Job& job) {
 }
 
 void Extend(const std::vector<Variant>& variants, size_t stage, size_t last_stage,
-            const Combination& partial, const std::function<bool(const Combination&)>& can_run,
-            std::vector<Combination>* found) {
+            const Combination& partial, std::vector<Combination>* found) {
   if (stage > last_stage) {
-    if (can_run(partial)) found->push_back(partial);
+    found->push_back(partial);
     return;
   }
   for (const Variant& variant : variants) {
@@ -67,8 +66,40 @@ void Extend(const std::vector<Variant>& variants, size_t stage, size_t last_stag
     Combination longer = partial;
     longer.variants.push_back(variant.name);
     longer.child_plans += (partial.child_plans.empty() ? "" : ",") + variant.name;
-    Extend(variants, variant.last_stage + 1, last_stage, longer, can_run, found);
+    Extend(variants, variant.last_stage + 1, last_stage, longer, found);
   }
+}
+
+// Every list of variants that covers the stages, whether or not its parts fit.
+std::vector<Combination> Conceivable(const Job& job) {
+  std::vector<Combination> found;
+  for (int32_t composition : kCompositions) {
+    const bool replicates = composition == SPARSESEL_COMPOSITION_OWNER &&
+                            job.problems[0].output_scope == SPARSESEL_SCOPE_ALL_ROWS;
+    Combination empty;
+    empty.composition = composition;
+    Extend(HostVariants(composition), 0, StageIndex(replicates ? "replicate" : "select"), empty,
+           &found);
+  }
+  return found;
+}
+
+// Two ranks, whatever the job's world: variants depend on the problem, hardly on the world.
+Job Probe(const Job& job) {
+  Job probe = job;
+  probe.problems.assign(2, job.problems[0]);
+  probe.capacities = {1};
+  return probe;
+}
+
+using Covered = std::set<std::pair<int32_t, std::string>>;
+
+size_t Gain(const Combination& combination, const Covered& covered) {
+  size_t gain = 0;
+  for (const std::string& variant : combination.variants) {
+    gain += covered.count({combination.composition, variant}) == 0;
+  }
+  return gain;
 }
 
 }  // namespace
@@ -84,45 +115,32 @@ std::vector<std::string> HostVariantNames(int32_t composition) {
 }
 
 std::vector<Combination> AllCombinations(const Job& job) {
-  // Two ranks, whatever the job's world: variants depend on the problem, hardly on the world.
-  Job probe = job;
-  probe.problems.assign(2, job.problems[0]);
-  probe.capacities = {1};
+  const Job probe = Probe(job);
   const Group group(2);
-  std::vector<Combination> found;
-  for (int32_t composition : kCompositions) {
-    const std::vector<Variant> variants = HostVariants(composition);
-    const auto can_run = [&](const Combination& combination) {
-      return CanRun(group, With(probe, combination));
-    };
-    const bool replicates = composition == SPARSESEL_COMPOSITION_OWNER &&
-                            job.problems[0].output_scope == SPARSESEL_SCOPE_ALL_ROWS;
-    Combination empty;
-    empty.composition = composition;
-    Extend(variants, 0, StageIndex(replicates ? "replicate" : "select"), empty, can_run, &found);
-  }
+  std::vector<Combination> found = Conceivable(job);
+  std::erase_if(found, [&](const Combination& combination) {
+    return !CanRun(group, With(probe, combination));
+  });
   return found;
 }
 
 std::vector<Combination> CoveringCombinations(const Job& job) {
-  std::vector<Combination> left = AllCombinations(job);
+  const Job probe = Probe(job);
+  const Group group(2);
+  std::vector<Combination> left = Conceivable(job);
   std::vector<Combination> chosen;
-  std::set<std::pair<int32_t, std::string>> covered;
-  const auto gain = [&](const Combination& combination) {
-    size_t n = 0;
-    for (const std::string& variant : combination.variants) {
-      n += covered.count({combination.composition, variant}) == 0;
-    }
-    return n;
-  };
-  while (!left.empty()) {
-    const auto best = std::max_element(
-        left.begin(), left.end(),
-        [&](const Combination& a, const Combination& b) { return gain(a) < gain(b); });
-    if (gain(*best) == 0) break;
-    for (const std::string& variant : best->variants) covered.emplace(best->composition, variant);
-    chosen.push_back(*best);
-    left.erase(best);
+  Covered covered;
+  // Those first that add most; each is tried once.
+  for (size_t gain = std::size(kStages); gain > 0; --gain) {
+    std::erase_if(left, [&](const Combination& combination) {
+      if (Gain(combination, covered) < gain) return false;
+      if (!CanRun(group, With(probe, combination))) return true;
+      for (const std::string& variant : combination.variants) {
+        covered.emplace(combination.composition, variant);
+      }
+      chosen.push_back(combination);
+      return true;
+    });
   }
   return chosen;
 }
