@@ -9,8 +9,7 @@
 namespace sparsesel {
 
 int64_t DeadlineAfter(int64_t now, uint64_t timeout) {
-  const uint64_t left =
-      static_cast<uint64_t>(INT64_MAX) - static_cast<uint64_t>(now < 0 ? 0 : now);
+  const uint64_t left = static_cast<uint64_t>(INT64_MAX) - static_cast<uint64_t>(now < 0 ? 0 : now);
   return timeout >= left ? INT64_MAX : now + static_cast<int64_t>(timeout);
 }
 
@@ -39,7 +38,9 @@ int64_t Comm::SteadyDeadline() const {
 
 void Comm::SetTimeouts(uint64_t startup, uint64_t steady) {
   if (startup != 0) startup_timeout_.store(startup, std::memory_order_relaxed);
-  if (steady != 0) steady_timeout_.store(steady, std::memory_order_relaxed);
+  if (steady == 0) return;
+  steady_timeout_.store(steady, std::memory_order_relaxed);
+  if (table_->set_steady_timeout != nullptr) table_->set_steady_timeout(self_.get(), steady);
 }
 
 Status Comm::State() const { return table_->state(self_.get()); }
@@ -110,8 +111,7 @@ Status Comm::MakeHostChannel(HostChannel* channel, bool overlaps) {
   if (table_->make_host_channel == nullptr) {
     return Status::Error(SPARSESEL_UNSUPPORTED, "this group has no channels on host memory");
   }
-  return Guarded(
-      [&] { return table_->make_host_channel(self_.get(), index, overlaps, channel); });
+  return Guarded([&] { return table_->make_host_channel(self_.get(), index, overlaps, channel); });
 }
 
 }  // namespace sparsesel

@@ -23,8 +23,9 @@ struct GroupTable {
   Status (*control_all_gather)(void* self, const void* send, void* receive, size_t bytes,
                                int64_t deadline);
   // Makes channel number `index` of this rank, for host memory; the same index on all ranks, 0 .. .
-  // Local; the channel finds its peers by index. Null for device groups. `overlaps`: another channel
-  // may be in an operation at the same time; UNAVAILABLE where the transport has one order of calls.
+  // Local; the channel finds its peers by index. Null for device groups. `overlaps`: another
+  // channel may be in an operation at the same time; UNAVAILABLE where the transport has one order
+  // of calls.
   Status (*make_host_channel)(void* self, int32_t index, bool overlaps, HostChannel* channel);
   // The table that those channels will have, for what it says of the transport. Null for device
   // groups.
@@ -32,6 +33,8 @@ struct GroupTable {
   void (*abort)(void* self);
   Status (*state)(const void* self);  // OK, or why the group failed (with the rank at fault)
   void (*fail)(void* self, const Status& status);
+  // Tells device waits of a new limit, ns; null where none run.
+  void (*set_steady_timeout)(void* self, uint64_t timeout);
 };
 
 // `now` + `timeout`, or the end of time.
@@ -65,19 +68,21 @@ class Comm {
   void Fail(const Status& status);
   uint64_t control_calls() const { return control_calls_.load(std::memory_order_relaxed); }
 
-  // Begins a collective call: exchanges CallMessages with this rank's own `local` status and returns
-  // the verdict, the same on all ranks. `digest` covers what must be equal.
+  // Begins a collective call: exchanges CallMessages with this rank's own `local` status and
+  // returns the verdict, the same on all ranks. `digest` covers what must be equal.
   Status Enter(CallKind kind, uint64_t digest, const Status& local);
   // All-gather inside a collective call; `receive` holds world * bytes.
   Status AllGather(const void* send, void* receive, size_t bytes);
   // Like AllGather, but first no rank proceeds if any rank's `local` is not OK: the status of the
-  // lowest failed rank is returned on all. Status and data travel together, in one all-gather, up to
-  // kJointBytes; more takes two. Allocates nothing, so that no rank can fail before its peers hear.
+  // lowest failed rank is returned on all. Status and data travel together, in one all-gather, up
+  // to kJointBytes; more takes two. Allocates nothing, so that no rank can fail before its peers
+  // hear.
   Status AllGatherOrFail(const Status& local, const void* send, void* receive, size_t bytes);
   static constexpr size_t kJointBytes = 16 * 1024 - sizeof(CallMessage);
 
   // The next index; the same order on all ranks. `overlaps` as in GroupTable.
   Status MakeHostChannel(HostChannel* channel, bool overlaps = false);
+  int32_t NextChannelIndex() { return channels_.fetch_add(1, std::memory_order_relaxed); }
 
  private:
   const int32_t rank_;

@@ -66,7 +66,13 @@ struct Backend {
   // Collective in order, not in time: every rank makes the same slots in the same order.
   // `overlaps`: executes in other slots may run at the same time.
   Status (*make_slot)(Comm& comm, bool overlaps, Slot* slot);
-  Status (*reserve)(Comm& comm, size_t bytes, Slot* slot);  // gives the slot fresh memory
+  // Gives the slot fresh memory: workspace, and memory that peers reach. Local.
+  Status (*reserve)(Comm& comm, size_t bytes, size_t peer_visible, Slot* slot);
+  // Lets the ranks' slots reach each other, after all have reserved. Collective.
+  Status (*connect)(Comm& comm, Slot* slot);
+  // The stream that trials run in, and a wait until it is idle.
+  void* (*trial_stream)(const Slot& slot);
+  Status (*finish)(const Slot& slot);
   // UNSUPPORTED when no tile fits the memory limit.
   Status (*make_executor)(const Comm& comm, const Job& job, int32_t capacity,
                           const Composition& composition, std::unique_ptr<Executor>* executor);

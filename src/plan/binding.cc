@@ -38,6 +38,8 @@ const BoundCapacity& CapacityFor(const Binding::State& state, int32_t rows) {
 
 Binding::Binding(std::unique_ptr<State> state) : state_(std::move(state)) {}
 
+Workspace& Binding::workspace() { return *state_->workspace; }
+
 Binding::~Binding() {
   for (Slot& slot : state_->slots) {
     const Status drained = state_->backend->drain(slot, state_->comm->SteadyDeadline());

@@ -10,6 +10,8 @@
 
 namespace sparsesel {
 
+class Workspace;
+
 class Binding {
  public:
   ~Binding();
@@ -19,6 +21,8 @@ class Binding {
   Status Execute(const sparsesel_io& io, void* stream, const Status& invalid);
   void Stats(sparsesel_stats* stats) const;
   Status ToJson(std::string* json) const;
+
+  Workspace& workspace();
 
   struct State;
   explicit Binding(std::unique_ptr<State> state);

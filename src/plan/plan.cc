@@ -85,6 +85,10 @@ Status Plan::Create(std::shared_ptr<Comm> comm, const Problem& problem,
   state->job = LonelyJob(problem, comm->rank(), comm->world());
   state->comm = std::move(comm);
   const std::vector<Composition> compositions = state->AllCompositions({});
+  if (compositions.empty()) {
+    return Status::Error(SPARSESEL_UNSUPPORTED,
+                         "no composition on this memory has the outputs and order asked for");
+  }
   size_t bytes = 0;
   size_t peer_visible = 0;
   SPARSESEL_RETURN_IF_ERROR(LargestWorkspace(*state->comm, *state->backend, state->job,
@@ -167,10 +171,12 @@ Status Plan::State::Prepare(const PrepareOptions& options) {
   });
   if (local.ok()) {
     local = Guarded([&] {
-      return Trials::Create(comm, *backend, job, job.problem.capacities.back(), workspace, &trials);
+      return Trials::Create(comm, *backend, job, job.problem.capacities.back(), workspace,
+                            peer_visible, &trials);
     });
   }
   Status tuned = comm->AllGatherOrFail(local, nullptr, nullptr, 0);
+  if (tuned.ok()) tuned = trials->Connect();
   if (tuned.ok()) {
     tuned = TuneChildPlans(*comm, *backend, job, compositions, options, *trials, &choices);
   }
@@ -377,6 +383,7 @@ Status Plan::State::Bind(std::shared_ptr<Workspace> workspace, int32_t compositi
   std::shared_ptr<Binding> made;
   local = Guarded([&] { return MakeBinding(workspace, composition, &made); });
   SPARSESEL_RETURN_IF_ERROR(comm->AllGatherOrFail(local, nullptr, nullptr, 0));
+  SPARSESEL_RETURN_IF_ERROR(ConnectWorkspace(made->workspace()));
   *binding = std::move(made);
   return {};
 }
@@ -393,6 +400,7 @@ Status Plan::State::MakeBinding(const std::shared_ptr<Workspace>& workspace, int
   }
   state->digest = DecisionDigest(composition);
   size_t bytes = 0;
+  size_t peer_visible = 0;
   for (const CapacityChoice& choice : choices) {
     BoundCapacity& bound_capacity = state->capacities.emplace_back();
     bound_capacity.capacity = choice.capacity;
@@ -401,8 +409,9 @@ Status Plan::State::MakeBinding(const std::shared_ptr<Workspace>& workspace, int
                                                      bound_capacity.composition,
                                                      &bound_capacity.executor));
     bytes = std::max(bytes, bound_capacity.executor->workspace_bytes());
+    peer_visible = std::max(peer_visible, bound_capacity.executor->peer_visible_bytes());
   }
-  SPARSESEL_RETURN_IF_ERROR(GrowWorkspace(state->workspace->state(), bytes));
+  SPARSESEL_RETURN_IF_ERROR(GrowWorkspace(state->workspace->state(), bytes, peer_visible));
   state->slots = state->workspace->state().slots;
   *binding = std::make_shared<Binding>(std::move(state));
   return {};

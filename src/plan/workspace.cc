@@ -1,5 +1,6 @@
 #include "plan/workspace.h"
 
+#include <algorithm>
 #include <mutex>
 #include <utility>
 
@@ -49,11 +50,25 @@ Status Workspace::Create(std::shared_ptr<Comm> comm, int32_t slots, const Status
   return {};
 }
 
-Status GrowWorkspace(Workspace::State& workspace, size_t bytes) {
+Status GrowWorkspace(Workspace::State& workspace, size_t bytes, size_t peer_visible) {
+  if (bytes <= workspace.bytes && peer_visible <= workspace.peer_visible) return {};
+  workspace.bytes = std::max(bytes, workspace.bytes);
+  workspace.peer_visible = std::max(peer_visible, workspace.peer_visible);
+  workspace.connected = false;
   for (Slot& slot : workspace.slots) {
-    if (slot.memory != nullptr && slot.memory->size() >= bytes) continue;
-    SPARSESEL_RETURN_IF_ERROR(workspace.backend->reserve(*workspace.comm, bytes, &slot));
+    SPARSESEL_RETURN_IF_ERROR(workspace.backend->reserve(*workspace.comm, workspace.bytes,
+                                                         workspace.peer_visible, &slot));
   }
+  return {};
+}
+
+Status ConnectWorkspace(Workspace& workspace) {
+  Workspace::State& state = workspace.state();
+  if (state.connected) return {};
+  for (Slot& slot : state.slots) {
+    SPARSESEL_RETURN_IF_ERROR(state.backend->connect(*state.comm, &slot));
+  }
+  state.connected = true;
   return {};
 }
 

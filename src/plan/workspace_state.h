@@ -20,14 +20,19 @@ struct Workspace::State {
   // The slots as the next binding finds them. A binding that needs more memory gets slots with fresh
   // memory; older bindings keep theirs, so that nothing a graph addresses ever moves.
   std::vector<Slot> slots;
+  size_t bytes = 0;         // of each slot
+  size_t peer_visible = 0;  // likewise
+  bool connected = true;    // whether the ranks' slots reach each other
   std::array<std::atomic<bool>, kMaxSlots> busy{};
   // Executes so far: the i-th runs in slot i % slots, on every rank.
   std::atomic<uint64_t> executes{0};
   std::array<uint64_t, kMaxSlots> sequence{};  // executes per slot; guarded by busy
 };
 
-// Makes the slots hold `bytes`. Local; the caller tells the others of a failure.
-Status GrowWorkspace(Workspace::State& workspace, size_t bytes);
+// Makes the slots hold what a binding needs. Local; the caller tells the others of a failure.
+Status GrowWorkspace(Workspace::State& workspace, size_t bytes, size_t peer_visible);
+// Lets slots that have grown reach each other. Collective.
+Status ConnectWorkspace(Workspace& workspace);
 
 }  // namespace sparsesel
 

@@ -61,13 +61,14 @@ uint64_t Trials::InputOutputBytes(const Job& job, int32_t rows) {
 }
 
 Status Trials::Create(std::shared_ptr<Comm> comm, const Backend& backend, const Job& job,
-                      int32_t rows, size_t workspace_bytes, std::unique_ptr<Trials>* trials) {
+                      int32_t rows, size_t workspace_bytes, size_t peer_visible,
+                      std::unique_ptr<Trials>* trials) {
   std::unique_ptr<Trials> made(new Trials(std::move(comm), backend, job));
   Comm& group = *made->comm_;
   const auto n = static_cast<size_t>(rows);
   const size_t k = static_cast<size_t>(job.problem.k) * sizeof(int32_t);
   SPARSESEL_RETURN_IF_ERROR(backend.make_slot(group, false, &made->slot_));
-  SPARSESEL_RETURN_IF_ERROR(backend.reserve(group, workspace_bytes, &made->slot_));
+  SPARSESEL_RETURN_IF_ERROR(backend.reserve(group, workspace_bytes, peer_visible, &made->slot_));
   const auto take = [&](size_t bytes, const char* tag, Buffer* buffer) {
     return Buffer::Take(group.environment(), backend.memory, bytes, tag, buffer);
   };
@@ -84,6 +85,8 @@ Status Trials::Create(std::shared_ptr<Comm> comm, const Backend& backend, const 
   *trials = std::move(made);
   return {};
 }
+
+Status Trials::Connect() { return backend_.connect(*comm_, &slot_); }
 
 uint64_t Trials::bytes() const {
   return slot_.memory->size() + scores_.size() + ids_.size() + counts_.size() + out_ids_.size() +
@@ -124,12 +127,14 @@ Call Trials::MakeCall(int32_t rows) {
   call.message.active_rows = rows;
   call.message.sequence = sequence_;
   call.deadline = comm_->StartupDeadline();
+  call.stream = backend_.trial_stream(slot_);
   return call;
 }
 
 Status Trials::Run(const Executor& executor, int32_t rows, SpanTimes* spans) {
   ++sequence_;
-  return executor.Execute(MakeCall(rows), slot_, spans, &counters_);
+  SPARSESEL_RETURN_IF_ERROR(executor.Execute(MakeCall(rows), slot_, spans, &counters_));
+  return backend_.finish(slot_);
 }
 
 Status Trials::Time(const Executor& executor, int32_t rows, int32_t length, double* ns) {

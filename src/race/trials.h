@@ -29,7 +29,10 @@ class Trials {
   // Memory for `rows` rows and executors of up to `workspace_bytes`. Every rank makes its trials at
   // the same point of its calls. A failure must be told to the others by the caller.
   static Status Create(std::shared_ptr<Comm> comm, const Backend& backend, const Job& job,
-                       int32_t rows, size_t workspace_bytes, std::unique_ptr<Trials>* trials);
+                       int32_t rows, size_t workspace_bytes, size_t peer_visible,
+                       std::unique_ptr<Trials>* trials);
+  // Lets the ranks' trials reach each other. Collective.
+  Status Connect();
   ~Trials();
 
   // Bytes that creating takes, besides the workspace.

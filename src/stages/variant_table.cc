@@ -38,6 +38,31 @@ Variant HostVariant(const char* name, Stage stage, uint32_t compositions,
   return {name, stage, stage, compositions, SPARSESEL_MEMORY_HOST, 1, configurations, supports};
 }
 
+// What the peer transport and the device kernels do: ids in the order of scores.
+bool DeviceSupports(const Job& job, const Topology&, int32_t) {
+  return !job.problem.wants_scores() &&
+         job.problem.output_order == SPARSESEL_OUTPUT_BY_SCORE;
+}
+bool DeviceReplicates(const Job& job, const Topology& topology, int32_t configuration) {
+  return job.everywhere() && DeviceSupports(job, topology, configuration);
+}
+
+std::vector<Variant> DeviceVariants() {
+#if defined(SPARSESEL_HAS_CUDA)
+  constexpr int32_t kDevice = SPARSESEL_MEMORY_DEVICE;
+  return {
+      {"peer.push", Stage::kPack, Stage::kExchange, kInBoth, kDevice, 1, kNoConfiguration,
+       DeviceSupports},
+      {"select.sampled", Stage::kSelect, Stage::kSelect, kInBoth, kDevice, 1, kNoConfiguration,
+       DeviceSupports},
+      {"peer.answers", Stage::kReplicate, Stage::kReplicate, kInOwner, kDevice, 1,
+       kNoConfiguration, DeviceReplicates},
+  };
+#else
+  return {};
+#endif
+}
+
 std::vector<Variant> MakeTable() {
   std::vector<Variant> table = {
       HostVariant("pack.plain", Stage::kPack, kInBoth, kNoConfiguration, Always),
@@ -50,6 +75,7 @@ std::vector<Variant> MakeTable() {
       HostVariant("replicate.bf16", Stage::kReplicate, kInOwner, kNoConfiguration, SumsBf16),
       HostVariant("replicate.int32_sum", Stage::kReplicate, kInOwner, kNoConfiguration, SumsInt32),
   };
+  for (const Variant& variant : DeviceVariants()) table.push_back(variant);
   for (const HostSelectVariant& select : HostSelectVariants()) {
     Variant variant =
         HostVariant(select.name, Stage::kSelect, kInBoth, kNoConfiguration, Always);

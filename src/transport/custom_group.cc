@@ -171,12 +171,22 @@ std::shared_ptr<CustomRank> MakeCustomRank(int32_t rank, int32_t world, const Co
 
 const GroupTable* CustomGroupTable(bool custom_data) {
   static constexpr GroupTable custom = {
-      SPARSESEL_TRANSPORT_CUSTOM, ControlAllGather, MakeHostChannel, ChannelTable, Abort, State,
+      SPARSESEL_TRANSPORT_CUSTOM,
+      ControlAllGather,
+      MakeHostChannel,
+      ChannelTable,
+      Abort,
+      State,
       Fail,
       nullptr,
   };
   static constexpr GroupTable bootstrap = {
-      SPARSESEL_TRANSPORT_BOOTSTRAP, ControlAllGather, MakeHostChannel, ChannelTable, Abort, State,
+      SPARSESEL_TRANSPORT_BOOTSTRAP,
+      ControlAllGather,
+      MakeHostChannel,
+      ChannelTable,
+      Abort,
+      State,
       Fail,
       nullptr,
   };

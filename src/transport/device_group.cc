@@ -1,5 +1,7 @@
 #include "transport/device_group.h"
 
+#if !defined(SPARSESEL_HAS_CUDA)
+
 namespace sparsesel {
 namespace {
 
@@ -21,3 +23,5 @@ Status JoinDeviceGroup(int32_t, int32_t, const CommOptions&, std::shared_ptr<Com
 }
 
 }  // namespace sparsesel
+
+#endif  // !SPARSESEL_HAS_CUDA

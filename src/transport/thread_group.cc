@@ -74,9 +74,7 @@ const HostChannelTable* ChannelTable(const void*) { return ThreadChannelTable();
 
 void Abort(void* self) { Self(self).hub->Fail(AbortedStatus()); }
 
-Status State(const void* self) {
-  return static_cast<const ThreadRank*>(self)->hub->state().Get();
-}
+Status State(const void* self) { return static_cast<const ThreadRank*>(self)->hub->state().Get(); }
 
 void Fail(void* self, const Status& status) {
   ThreadRank& rank = Self(self);
@@ -96,8 +94,14 @@ std::vector<std::shared_ptr<void>> MakeThreadGroup(int32_t world, const Environm
 
 const GroupTable* ThreadGroupTable() {
   static constexpr GroupTable table = {
-      SPARSESEL_TRANSPORT_THREADS, ControlAllGather, MakeHostChannel, ChannelTable, Abort, State,
-      Fail, nullptr,
+      SPARSESEL_TRANSPORT_THREADS,
+      ControlAllGather,
+      MakeHostChannel,
+      ChannelTable,
+      Abort,
+      State,
+      Fail,
+      nullptr,
   };
   return &table;
 }

@@ -121,13 +121,18 @@ Status MakeSlot(Comm& comm, bool overlaps, Slot* slot) {
   return comm.MakeHostChannel(&slot->channel, overlaps);
 }
 
-Status Reserve(Comm& comm, size_t bytes, Slot* slot) {
+Status Reserve(Comm& comm, size_t bytes, size_t, Slot* slot) {
   auto memory = std::make_shared<Buffer>();
   SPARSESEL_RETURN_IF_ERROR(Buffer::Take(comm.environment(), SPARSESEL_MEMORY_HOST, bytes,
                                          "workspace", memory.get()));
   slot->memory = std::move(memory);
   return {};
 }
+
+Status Connect(Comm&, Slot*) { return {}; }
+
+void* NoStream(const Slot&) { return nullptr; }
+Status Finished(const Slot&) { return {}; }
 
 Status MakeExecutor(const Comm& comm, const Job& job, int32_t capacity,
                     const Composition& composition, std::unique_ptr<Executor>* executor) {
@@ -174,8 +179,8 @@ Topology HostTopology(const Comm& comm) {
 
 const Backend& HostBackend() {
   static constexpr Backend backend = {
-      SPARSESEL_MEMORY_HOST, HostTopology, MakeSlot, Reserve, MakeExecutor, Copy, Copy, TimeTrain,
-      Drain,
+      SPARSESEL_MEMORY_HOST, HostTopology, MakeSlot, Reserve, Connect, NoStream, Finished, MakeExecutor,
+      Copy,                  Copy,         TimeTrain, Drain,
   };
   return backend;
 }

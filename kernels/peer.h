@@ -1,0 +1,149 @@
+// The peer exchange: ranks store into each other's inboxes, and wait for what they are sent.
+//
+// Everything travels in packets of 16 bytes: two 64-bit words, each 32 bits of data and the 32-bit
+// epoch of the step. A word is stored and loaded in one access, so whoever sees the epoch has the
+// data, without fences or flags. Inboxes have two halves that epochs use in turn: a rank that is in
+// step e has heard from every peer in step e - 1, which each sent after it had finished step e - 2,
+// so nobody still reads the half that step e writes. For that, every step sends a header packet to
+// every peer, rows or not. The epoch lives in device memory, so eager launches and replays mix.
+//
+// A wait is bounded by a limit in device memory. When it expires, or a peer has poisoned this rank,
+// the rank's failure word is set, its peers are poisoned, and this and all later steps end at once
+// with empty output.
+#ifndef SPARSESEL_KERNELS_PEER_H_
+#define SPARSESEL_KERNELS_PEER_H_
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "contract/id_map.h"
+#include "contract/order.h"
+
+namespace sparsesel::kernels {
+
+inline constexpr int32_t kMaxPeers = 64;
+
+// What the host and a rank's kernels tell each other without synchronizing: pinned host memory that
+// devices read and write.
+struct PeerHostWords {
+  uint64_t limit_ns;    // of one wait; may change at any time
+  uint32_t abort;       // non-zero: waits end
+  uint32_t failure;     // a sparsesel_status, 0 while all is well
+  int32_t failed_rank;
+};
+
+// What a rank keeps in its own device memory for one slot.
+struct PeerState {
+  uint32_t epoch;        // of the last step begun; 0 is never an epoch
+  uint32_t blocks_done;  // of the push under way
+  uint32_t failure;      // as PeerHostWords', for kernels to poll; peers may set it
+  uint32_t reserved;
+  PeerHostWords* host;   // this rank's
+};
+
+// Packets that one rank may receive in one step. Each half of an inbox holds at least as many.
+struct PeerInboxShape {
+  int32_t rows = 0;       // of the largest step
+  int32_t length = 0;     // records per list
+  int32_t words = 0;      // 32-bit words per answer row; 0 if no answers are sent
+  int32_t world = 1;
+
+  SPARSESEL_HOST_DEVICE constexpr int64_t header() const { return 0; }  // [world]
+  SPARSESEL_HOST_DEVICE constexpr int64_t answer_header() const { return world; }  // [world]
+  SPARSESEL_HOST_DEVICE constexpr int64_t records() const { return 2 * int64_t{world}; }
+  // [world, rows, length]
+  SPARSESEL_HOST_DEVICE constexpr int64_t answers() const {
+    return records() + int64_t{world} * rows * length;
+  }
+  // [rows, words / 2]; then the end
+  SPARSESEL_HOST_DEVICE constexpr int64_t packets() const {
+    return answers() + int64_t{rows} * ((words + 1) / 2);
+  }
+};
+
+// One rank's end of the exchange, as its kernels see it.
+struct PeerEnd {
+  int32_t rank = 0;
+  int32_t world = 1;
+  PeerInboxShape shape;
+  int64_t half = 0;                  // packets from the first half of an inbox to the second
+  uint4* inbox[kMaxPeers] = {};      // every rank's, as this rank addresses it
+  PeerState* state[kMaxPeers] = {};  // likewise
+};
+
+struct CandidateArrays {
+  const uint32_t* scores = nullptr;
+  const int32_t* ids = nullptr;
+  const int32_t* counts = nullptr;      // may be null
+  const int32_t* row_starts = nullptr;  // may be null
+  int64_t score_stride = 0;
+  int64_t id_stride = 0;
+  int64_t score_row_length = 0;
+  int32_t candidates = 0;
+  bool positions = false;
+  IdMap id_map;
+};
+
+// Which rows a step handles, and who owns them: row r of [begin, begin + rows) is dealt as row
+// r - deal_begin of deal_rows.
+struct PeerRows {
+  int32_t begin = 0;
+  int32_t rows = 0;
+  int32_t deal_begin = 0;
+  int32_t deal_rows = 0;
+  const int32_t* active_rows = nullptr;  // may be null
+};
+
+// What ranks compare in every step: 64 bits that must be equal.
+struct PeerHeader {
+  uint32_t digest = 0;
+  uint32_t rows = 0;
+};
+
+// Packs this rank's rows and stores them into the inboxes of all ranks, or of each row's owner; begins
+// a new epoch.
+cudaError_t LaunchPushRecords(const PeerEnd& end, const PeerHeader& header, const PeerRows& rows,
+                              const CandidateArrays& input, bool to_owner, uint32_t* status_word,
+                              int32_t blocks, cudaStream_t stream);
+
+// Waits for every rank's header and for the lists of the rows this rank selects (all, or those it
+// owns), and stores them as records: list l of row r at lists + (l * rows.rows + r - rows.begin) *
+// length, rows counted among all of the step.
+cudaError_t LaunchCollectRecords(const PeerEnd& end, const PeerHeader& header,
+                                 const PeerRows& rows, const int32_t* candidates, bool owned_only,
+                                 Record* lists, uint32_t* status_word, int32_t blocks,
+                                 cudaStream_t stream);
+
+// Answers of the owned rows, [rows.rows, words] by row of the step, into everybody's inbox.
+cudaError_t LaunchPushAnswers(const PeerEnd& end, const PeerRows& rows, const int32_t* answers,
+                              int32_t blocks, cudaStream_t stream);
+
+struct AnswerOutput {
+  int32_t* ids = nullptr;
+  int64_t id_stride = 0;
+  uint32_t* score_bits = nullptr;  // null unless answers carry them
+  int64_t score_stride = 0;
+  int32_t* counts = nullptr;  // may be null
+  int32_t k = 0;
+};
+
+// Waits for the answers of all rows of the step and writes them out.
+cudaError_t LaunchCollectAnswers(const PeerEnd& end, const PeerRows& rows,
+                                 const AnswerOutput& output, uint32_t* status_word, int32_t blocks,
+                                 cudaStream_t stream);
+
+// After a failure: the rows of the step become empty, so that nobody takes a partial answer for one.
+cudaError_t LaunchEmptyOnFailure(const PeerEnd& end, int32_t rows, const AnswerOutput& output,
+                                 uint32_t* status_word, int32_t blocks, cudaStream_t stream);
+
+// Blocks of the waiting kernels that can run at once on the current device.
+cudaError_t PeerResidentBlocks(int32_t* blocks);
+
+// Meets all ranks once, in `limit_ns`; *met (device memory) becomes 1 if all came.
+cudaError_t LaunchMeet(const PeerEnd& end, uint64_t limit_ns, uint32_t* met, cudaStream_t stream);
+
+}  // namespace sparsesel::kernels
+
+#endif  // SPARSESEL_KERNELS_PEER_H_

@@ -1,0 +1,103 @@
+// Packets: how they are stored, loaded and waited for. See peer.h.
+#ifndef SPARSESEL_KERNELS_PEER_PACKET_CUH_
+#define SPARSESEL_KERNELS_PEER_PACKET_CUH_
+
+#include <cstdint>
+
+#include "kernels/peer.h"
+#include "sparsesel.h"
+
+namespace sparsesel::kernels {
+namespace {
+
+__device__ __forceinline__ void StorePacket(uint4* at, uint32_t first, uint32_t second,
+                                            uint32_t epoch) {
+  asm volatile("st.volatile.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(at), "r"(first),
+               "r"(epoch), "r"(second), "r"(epoch)
+               : "memory");
+}
+
+__device__ __forceinline__ uint4 LoadPacket(const uint4* at) {
+  uint4 packet;
+  asm volatile("ld.volatile.global.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(packet.x), "=r"(packet.y), "=r"(packet.z), "=r"(packet.w)
+               : "l"(at)
+               : "memory");
+  return packet;
+}
+
+__device__ __forceinline__ bool Arrived(const uint4& packet, uint32_t epoch) {
+  return packet.y == epoch && packet.w == epoch;
+}
+
+__device__ __forceinline__ uint64_t GlobalNanoseconds() {
+  uint64_t ns;
+  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(ns));
+  return ns;
+}
+
+__device__ __forceinline__ uint32_t LoadWord(const uint32_t* at) {
+  return *reinterpret_cast<const volatile uint32_t*>(at);
+}
+
+// Marks this rank and all its peers as failed, on the device and for their hosts; a rank's first
+// failure stays.
+__device__ __noinline__ void FailPeers(const PeerEnd& end, uint32_t status, int32_t rank) {
+  for (int32_t peer = 0; peer < end.world; ++peer) {
+    PeerState* const state = end.state[peer];
+    const uint32_t told = peer == end.rank ? status : static_cast<uint32_t>(SPARSESEL_PEER_FAILED);
+    if (atomicCAS_system(&state->failure, 0u, told) != 0u) continue;
+    volatile PeerHostWords* const host = state->host;
+    host->failed_rank = rank;
+    __threadfence_system();
+    host->failure = told;
+  }
+  __threadfence_system();
+}
+
+inline constexpr uint32_t kPollsBetweenChecks = 1024;  // host memory is far: look there rarely
+
+// Waits for one packet from `source`. False if the group has failed or the limit is over.
+__device__ __noinline__ bool AwaitLatePacket(const PeerEnd& end, const uint4* at, uint32_t epoch,
+                                             int32_t source, uint4* packet) {
+  const PeerState* const own = end.state[end.rank];
+  const uint64_t begin = GlobalNanoseconds();
+  for (uint32_t poll = 1;; ++poll) {
+    *packet = LoadPacket(at);
+    if (Arrived(*packet, epoch)) return true;
+    if (poll % 64 != 0) continue;
+    if (LoadWord(&own->failure) != 0) return false;
+    if (poll % kPollsBetweenChecks != 0) continue;
+    const volatile PeerHostWords* const host = own->host;
+    if (host->abort != 0) {
+      FailPeers(end, SPARSESEL_ABORTED, end.rank);
+      return false;
+    }
+    if (GlobalNanoseconds() - begin > host->limit_ns) {
+      FailPeers(end, SPARSESEL_TIMEOUT, source);
+      return false;
+    }
+  }
+}
+
+__device__ __forceinline__ bool AwaitPacket(const PeerEnd& end, const uint4* at, uint32_t epoch,
+                                            int32_t source, uint4* packet) {
+  *packet = LoadPacket(at);
+  return Arrived(*packet, epoch) || AwaitLatePacket(end, at, epoch, source, packet);
+}
+
+// Epochs run from 1 to 2^32 - 2 and round again: 0 is what fresh memory holds, and an even number of
+// them keeps the two halves alternating across the wrap.
+__device__ __forceinline__ uint32_t NextEpoch(uint32_t epoch) {
+  return epoch >= UINT32_MAX - 1 ? 1u : epoch + 1u;
+}
+
+// The half of rank `rank`'s inbox that `epoch` uses.
+__device__ __forceinline__ uint4* InboxHalf(const PeerEnd& end, int32_t rank, uint32_t epoch) {
+  return end.inbox[rank] + (epoch & 1) * end.half;
+}
+
+}  // namespace
+}  // namespace sparsesel::kernels
+
+#endif  // SPARSESEL_KERNELS_PEER_PACKET_CUH_

@@ -1,0 +1,115 @@
+// Sending: records to all ranks or to owners, answers to all ranks.
+#include "kernels/candidates.cuh"
+#include "kernels/peer.h"
+#include "kernels/peer_packet.cuh"
+#include "contract/ownership.h"
+
+namespace sparsesel::kernels {
+namespace {
+
+constexpr int kThreads = 256;
+constexpr int kChunk = kThreads;  // records of one list that a block sends at a time
+
+__device__ __forceinline__ bool IsActive(const PeerRows& rows, int32_t row) {
+  return rows.active_rows == nullptr || row < *rows.active_rows;
+}
+
+__global__ void __launch_bounds__(kThreads)
+    PushRecordsKernel(const __grid_constant__ PeerEnd end, PeerHeader header, PeerRows rows,
+                      const __grid_constant__ CandidateArrays input, bool to_owner,
+                      uint32_t* status_word) {
+  PeerState* const own = end.state[end.rank];
+  const uint32_t epoch = NextEpoch(LoadWord(&own->epoch));
+  const int64_t list = int64_t{end.rank} * end.shape.rows * end.shape.length;
+
+  if (blockIdx.x == 0 && threadIdx.x < end.world) {
+    StorePacket(InboxHalf(end, threadIdx.x, epoch) + end.shape.header() + end.rank, header.digest,
+                header.rows, epoch);
+  }
+  const int32_t chunks = (input.candidates + kChunk - 1) / kChunk;
+  const int64_t items = int64_t{rows.rows} * chunks;
+  for (int64_t item = blockIdx.x; item < items; item += gridDim.x) {
+    const auto slot = static_cast<int32_t>(item / chunks);
+    const int32_t row = rows.begin + slot;
+    const int32_t at = static_cast<int32_t>(item % chunks) * kChunk + threadIdx.x;
+    if (!IsActive(rows, row)) continue;
+    if (at >= input.candidates) continue;
+    bool bad = false;
+    const Record record = at < PresentCount(input, row) ? PackCandidate(input, row, at, &bad)
+                                                        : Record{0, -1};
+    if (bad && status_word != nullptr) *status_word = SPARSESEL_INVALID_ARGUMENT;
+    const int64_t place = end.shape.records() + list + int64_t{slot} * end.shape.length + at;
+    const auto bits = static_cast<uint32_t>(record.id);
+    if (to_owner) {
+      const int32_t owner = OwnerOfRow(rows.deal_rows, end.world, row - rows.deal_begin);
+      StorePacket(InboxHalf(end, owner, epoch) + place, record.score_bits, bits, epoch);
+    } else {
+      // Begin with oneself and go round, so that ranks do not all store to the same one at once.
+      for (int32_t i = 0, peer = end.rank; i < end.world; ++i) {
+        StorePacket(InboxHalf(end, peer, epoch) + place, record.score_bits, bits, epoch);
+        peer = peer + 1 == end.world ? 0 : peer + 1;
+      }
+    }
+  }
+  // The last block to finish begins the epoch for the kernels that follow in the stream.
+  __syncthreads();
+  if (threadIdx.x != 0) return;
+  __threadfence();
+  if (atomicAdd(&own->blocks_done, 1u) + 1 == gridDim.x) {
+    own->blocks_done = 0;
+    own->epoch = epoch;
+  }
+}
+
+__global__ void __launch_bounds__(kThreads)
+    PushAnswersKernel(const __grid_constant__ PeerEnd end, PeerRows rows, const int32_t* answers) {
+  const uint32_t epoch = LoadWord(&end.state[end.rank]->epoch);
+  if (LoadWord(&end.state[end.rank]->failure) != 0) return;
+  if (blockIdx.x == 0 && threadIdx.x < end.world) {
+    StorePacket(InboxHalf(end, threadIdx.x, epoch) + end.shape.answer_header() + end.rank, 0, 0,
+                epoch);
+  }
+  const int32_t pairs = (end.shape.words + 1) / 2;
+  const int32_t chunks = (pairs + kChunk - 1) / kChunk;
+  const int64_t items = int64_t{rows.rows} * chunks;
+  for (int64_t item = blockIdx.x; item < items; item += gridDim.x) {
+    const auto slot = static_cast<int32_t>(item / chunks);
+    const int32_t row = rows.begin + slot;
+    const int32_t pair = static_cast<int32_t>(item % chunks) * kChunk + threadIdx.x;
+    if (pair >= pairs || !IsActive(rows, row) ||
+        OwnerOfRow(rows.deal_rows, end.world, row - rows.deal_begin) != end.rank) {
+      continue;
+    }
+    const int32_t* const answer = answers + int64_t{slot} * end.shape.words + 2 * pair;
+    const uint32_t second = 2 * pair + 1 < end.shape.words ? answer[1] : 0;
+    const int64_t place = end.shape.answers() + int64_t{slot} * pairs + pair;
+    for (int32_t i = 0, peer = end.rank; i < end.world; ++i) {
+      StorePacket(InboxHalf(end, peer, epoch) + place, answer[0], second, epoch);
+      peer = peer + 1 == end.world ? 0 : peer + 1;
+    }
+  }
+}
+
+int32_t Grid(int64_t items, int32_t blocks) {
+  return static_cast<int32_t>(items < 1 ? 1 : items < blocks ? items : blocks);
+}
+
+}  // namespace
+
+cudaError_t LaunchPushRecords(const PeerEnd& end, const PeerHeader& header, const PeerRows& rows,
+                              const CandidateArrays& input, bool to_owner, uint32_t* status_word,
+                              int32_t blocks, cudaStream_t stream) {
+  const int64_t items = int64_t{rows.rows} * ((input.candidates + kChunk - 1) / kChunk);
+  PushRecordsKernel<<<Grid(items, blocks), kThreads, 0, stream>>>(end, header, rows, input,
+                                                                  to_owner, status_word);
+  return cudaPeekAtLastError();
+}
+
+cudaError_t LaunchPushAnswers(const PeerEnd& end, const PeerRows& rows, const int32_t* answers,
+                              int32_t blocks, cudaStream_t stream) {
+  const int64_t items = int64_t{rows.rows} * (((end.shape.words + 1) / 2 + kChunk - 1) / kChunk);
+  PushAnswersKernel<<<Grid(items, blocks), kThreads, 0, stream>>>(end, rows, answers);
+  return cudaPeekAtLastError();
+}
+
+}  // namespace sparsesel::kernels

@@ -1,0 +1,13 @@
+// Compositions on device memory, over the peer transport. Only in builds with CUDA.
+#ifndef SPARSESEL_COMPOSITIONS_DEVICE_DEVICE_BACKEND_H_
+#define SPARSESEL_COMPOSITIONS_DEVICE_DEVICE_BACKEND_H_
+
+#include "compositions/executor.h"
+
+namespace sparsesel {
+
+const Backend& DeviceBackend();
+
+}  // namespace sparsesel
+
+#endif  // SPARSESEL_COMPOSITIONS_DEVICE_DEVICE_BACKEND_H_

@@ -1,0 +1,52 @@
+// What a device composition keeps for one slot: memory that peers store into, and for trials a stream
+// and captured trains.
+#ifndef SPARSESEL_COMPOSITIONS_DEVICE_DEVICE_SLOT_H_
+#define SPARSESEL_COMPOSITIONS_DEVICE_DEVICE_SLOT_H_
+
+#include <cuda_runtime_api.h>
+
+#include <array>
+#include <map>
+#include <memory>
+#include <utility>
+
+#include "compositions/executor.h"
+#include "kernels/peer.h"
+#include "transport/peer_group.h"
+
+namespace sparsesel {
+
+struct DeviceSlot {
+  ~DeviceSlot();
+
+  int32_t device = 0;
+  cudaStream_t stream = nullptr;
+  HostChannel meeting;  // where the ranks' host threads meet before a sample
+  std::shared_ptr<PeerMemory> own;
+  std::array<std::shared_ptr<PeerMemory>, kMaxWorld> all;
+  kernels::PeerEnd end;  // without a shape, which is the executor's
+  // Captured trains of (executor, rows, length).
+  struct Train {
+    cudaGraphExec_t graph = nullptr;
+    cudaEvent_t begin = nullptr;
+    cudaEvent_t end = nullptr;
+  };
+  std::map<std::pair<const Executor*, std::pair<int32_t, int32_t>>, Train> trains;
+};
+
+inline DeviceSlot& DeviceOf(const Slot& slot) {
+  return *static_cast<DeviceSlot*>(slot.device.get());
+}
+
+Status MakeDeviceSlot(Comm& comm, bool overlaps, Slot* slot);
+Status ReserveDeviceSlot(Comm& comm, size_t bytes, size_t peer_visible, Slot* slot);
+Status ConnectDeviceSlot(Comm& comm, Slot* slot);
+Status TimeDeviceTrain(const Comm& comm, const Executor& executor, const Slot& slot,
+                       int32_t length, Call* call, double* ns);
+
+// If `stream` is being captured, its graph keeps the slot's memory for as long as it lives.
+Status KeepForCapture(const Slot& slot, cudaStream_t stream);
+
+}  // namespace sparsesel
+
+#endif  // SPARSESEL_COMPOSITIONS_DEVICE_DEVICE_SLOT_H_

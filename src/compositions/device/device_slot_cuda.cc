@@ -1,0 +1,185 @@
+#include "compositions/device/device_slot.h"
+
+#include <mutex>
+#include <vector>
+
+#include "transport/thread_group.h"
+
+namespace sparsesel {
+namespace {
+
+const PeerRank& RankOf(const Comm& comm) { return *static_cast<PeerRank*>(comm.self().get()); }
+
+// What a captured graph keeps alive. CUDA runs the destructors of user objects where no CUDA call is
+// allowed, so what they let go of waits here until the library is next called.
+class Graveyard {
+ public:
+  void Bury(std::shared_ptr<void> dead) {
+    const std::lock_guard lock(mutex_);
+    dead_.push_back(std::move(dead));
+  }
+  void Clear() {
+    std::vector<std::shared_ptr<void>> dead;
+    const std::lock_guard lock(mutex_);
+    dead.swap(dead_);
+  }
+  static Graveyard& Get() {
+    // Never destroyed: at exit the driver may be gone before us.
+    static auto& graveyard = *new Graveyard;
+    return graveyard;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::shared_ptr<void>> dead_;
+};
+
+struct Kept {
+  std::shared_ptr<void> device;
+  std::shared_ptr<Buffer> memory;
+};
+
+void CUDART_CB LetGo(void* object) {
+  auto* const kept = static_cast<Kept*>(object);
+  try {
+    Graveyard::Get().Bury(std::move(kept->device));
+    Graveyard::Get().Bury(std::move(kept->memory));
+  } catch (...) {
+    return;  // without memory to remember it, it is kept for ever
+  }
+  delete kept;
+}
+
+Status CaptureTrain(const Executor& executor, const Slot& slot, int32_t length, const Call& call,
+                    DeviceSlot::Train* train) {
+  DeviceSlot& device = DeviceOf(slot);
+  ExecuteCounters counters;
+  SPARSESEL_RETURN_IF_ERROR(
+      CudaStatus(cudaStreamBeginCapture(device.stream, cudaStreamCaptureModeThreadLocal),
+                 "cudaStreamBeginCapture"));
+  Status status;
+  for (int32_t i = 0; i < length && status.ok(); ++i) {
+    status = executor.Execute(call, slot, nullptr, &counters);
+  }
+  cudaGraph_t graph = nullptr;
+  const Status ended =
+      CudaStatus(cudaStreamEndCapture(device.stream, &graph), "cudaStreamEndCapture");
+  if (status.ok()) status = ended;
+  if (status.ok()) {
+    status = CudaStatus(cudaGraphInstantiate(&train->graph, graph, 0), "cudaGraphInstantiate");
+  }
+  if (graph != nullptr) (void)cudaGraphDestroy(graph);
+  SPARSESEL_RETURN_IF_ERROR(status);
+  SPARSESEL_RETURN_IF_ERROR(CudaStatus(cudaEventCreate(&train->begin), "cudaEventCreate"));
+  SPARSESEL_RETURN_IF_ERROR(CudaStatus(cudaEventCreate(&train->end), "cudaEventCreate"));
+  return CudaStatus(cudaGraphUpload(train->graph, device.stream), "cudaGraphUpload");
+}
+
+}  // namespace
+
+DeviceSlot::~DeviceSlot() {
+  for (auto& [key, train] : trains) {
+    if (train.graph != nullptr) (void)cudaGraphExecDestroy(train.graph);
+    if (train.begin != nullptr) (void)cudaEventDestroy(train.begin);
+    if (train.end != nullptr) (void)cudaEventDestroy(train.end);
+  }
+  if (stream != nullptr) (void)cudaStreamDestroy(stream);
+}
+
+Status MakeDeviceSlot(Comm& comm, bool overlaps, Slot* slot) {
+  Graveyard::Get().Clear();
+  auto device = std::make_shared<DeviceSlot>();
+  device->device = comm.device();
+  SPARSESEL_RETURN_IF_ERROR(CudaStatus(cudaSetDevice(comm.device()), "cudaSetDevice"));
+  SPARSESEL_RETURN_IF_ERROR(
+      CudaStatus(cudaStreamCreateWithFlags(&device->stream, cudaStreamNonBlocking),
+                 "cudaStreamCreateWithFlags"));
+  device->meeting =
+      MakeThreadChannel(RankOf(comm).thread, comm.NextChannelIndex(), overlaps);
+  slot->memory = std::make_shared<Buffer>();
+  slot->device = std::move(device);
+  return {};
+}
+
+Status ReserveDeviceSlot(Comm& comm, size_t bytes, size_t peer_visible, Slot* slot) {
+  Graveyard::Get().Clear();
+  SPARSESEL_RETURN_IF_ERROR(CudaStatus(cudaSetDevice(comm.device()), "cudaSetDevice"));
+  auto memory = std::make_shared<Buffer>();
+  SPARSESEL_RETURN_IF_ERROR(Buffer::Take(comm.environment(), SPARSESEL_MEMORY_DEVICE, bytes,
+                                         "workspace", memory.get()));
+  // A slot that has been used stays as it is for the bindings and graphs that use it.
+  const DeviceSlot& before = DeviceOf(*slot);
+  auto device = std::make_shared<DeviceSlot>();
+  device->device = before.device;
+  device->meeting = before.meeting;
+  SPARSESEL_RETURN_IF_ERROR(
+      CudaStatus(cudaStreamCreateWithFlags(&device->stream, cudaStreamNonBlocking),
+                 "cudaStreamCreateWithFlags"));
+  SPARSESEL_RETURN_IF_ERROR(
+      PeerMemory::Make(comm.device(), static_cast<int64_t>(peer_visible / sizeof(uint4) / 2),
+                       RankOf(comm).words, &device->own));
+  slot->memory = std::move(memory);
+  slot->device = std::move(device);
+  return {};
+}
+
+Status ConnectDeviceSlot(Comm& comm, Slot* slot) {
+  DeviceSlot& device = DeviceOf(*slot);
+  SPARSESEL_RETURN_IF_ERROR(SharePeerMemory(comm, device.own, Status(), &device.all));
+  device.end.rank = comm.rank();
+  device.end.world = comm.world();
+  device.end.half = device.own->half();
+  for (size_t r = 0; r < static_cast<size_t>(comm.world()); ++r) {
+    device.end.inbox[r] = device.all[r]->inbox();
+    device.end.state[r] = device.all[r]->state();
+  }
+  return {};
+}
+
+Status TimeDeviceTrain(const Comm&, const Executor& executor, const Slot& slot, int32_t length,
+                       Call* call, double* ns) {
+  DeviceSlot& device = DeviceOf(slot);
+  DeviceSlot::Train& train = device.trains[{&executor, {call->message.rows, length}}];
+  if (train.graph == nullptr) {
+    SPARSESEL_RETURN_IF_ERROR(CaptureTrain(executor, slot, length, *call, &train));
+  }
+  const HostChannelTable& meeting = *device.meeting.table;
+  meeting.begin(device.meeting.self.get(), call->message, call->deadline);
+  SPARSESEL_RETURN_IF_ERROR(meeting.barrier(device.meeting.self.get()));
+  ++call->message.sequence;
+  SPARSESEL_RETURN_IF_ERROR(
+      CudaStatus(cudaEventRecord(train.begin, device.stream), "cudaEventRecord"));
+  SPARSESEL_RETURN_IF_ERROR(
+      CudaStatus(cudaGraphLaunch(train.graph, device.stream), "cudaGraphLaunch"));
+  SPARSESEL_RETURN_IF_ERROR(
+      CudaStatus(cudaEventRecord(train.end, device.stream), "cudaEventRecord"));
+  SPARSESEL_RETURN_IF_ERROR(
+      CudaStatus(cudaStreamSynchronize(device.stream), "cudaStreamSynchronize"));
+  float milliseconds = 0;
+  SPARSESEL_RETURN_IF_ERROR(CudaStatus(
+      cudaEventElapsedTime(&milliseconds, train.begin, train.end), "cudaEventElapsedTime"));
+  *ns = static_cast<double>(milliseconds) * 1e6 / length;
+  return {};
+}
+
+Status KeepForCapture(const Slot& slot, cudaStream_t stream) {
+  cudaStreamCaptureStatus capturing = cudaStreamCaptureStatusNone;
+  cudaGraph_t graph = nullptr;
+  SPARSESEL_RETURN_IF_ERROR(CudaStatus(
+      cudaStreamGetCaptureInfo(stream, &capturing, nullptr, &graph, nullptr, nullptr, nullptr),
+      "cudaStreamGetCaptureInfo"));
+  if (capturing == cudaStreamCaptureStatusInvalidated) {
+    return Status::Error(SPARSESEL_INVALID_STATE, "the stream's capture has been invalidated");
+  }
+  if (capturing == cudaStreamCaptureStatusNone) return {};
+  auto kept = std::make_unique<Kept>(Kept{slot.device, slot.memory});
+  cudaUserObject_t object = nullptr;
+  SPARSESEL_RETURN_IF_ERROR(
+      CudaStatus(cudaUserObjectCreate(&object, kept.get(), LetGo, 1, cudaUserObjectNoDestructorSync),
+                 "cudaUserObjectCreate"));
+  (void)kept.release();
+  return CudaStatus(cudaGraphRetainUserObject(graph, object, 1, cudaGraphUserObjectMove),
+                    "cudaGraphRetainUserObject");
+}
+
+}  // namespace sparsesel
