@@ -98,16 +98,46 @@ std::string ChildPlans(const Json* capacity, const char* side) {
   return text;
 }
 
-void AddNotes(const Json* capacity, int32_t rows, std::string* notes) {
-  if (capacity == nullptr) return;
+std::string Disqualified(const Json* capacity, int32_t rows) {
+  std::string text;
+  if (capacity == nullptr) return text;
   for (const char* side : {"replicated", "owner"}) {
     if (!capacity->contains(side)) continue;
     const std::string why = capacity->at(side).value("disqualified", "");
-    if (!why.empty()) {
-      *notes += std::to_string(rows) + " rows, " + side + " is out: " + why + "\n";
-    }
+    if (!why.empty()) text += std::to_string(rows) + " rows, " + side + " is out: " + why + "\n";
   }
+  return text;
 }
+
+// The winners' child plans, one line for each range of capacities that has the same.
+class ChosenPlans {
+ public:
+  // Capacities come in descending order.
+  void Add(int32_t capacity, const std::string& plans) {
+    if (ranges_.empty() || ranges_.back().plans != plans) {
+      ranges_.push_back({capacity, capacity, plans});
+    }
+    ranges_.back().last = capacity;
+  }
+
+  std::string ToString() const {
+    std::string text;
+    for (const Range& range : ranges_) {
+      text += "rows " + std::to_string(range.first);
+      if (range.last != range.first) text += " to " + std::to_string(range.last);
+      text += ": " + range.plans + "\n";
+    }
+    return text;
+  }
+
+ private:
+  struct Range {
+    int32_t first;
+    int32_t last;
+    std::string plans;
+  };
+  std::vector<Range> ranges_;
+};
 
 Table NewTable() {
   Table table;
@@ -143,7 +173,7 @@ Result OutcomeTable(const sparsesel_report* report, const std::string& json, std
   const Json parsed = Json::parse(json, nullptr, false);
   if (parsed.is_discarded()) return Failure("the report is not JSON");
   Table lines = NewTable();
-  std::string plans;  // of the capacities so far; said when they change
+  ChosenPlans chosen;
   const int32_t size = sparsesel_report_size(report);
   for (int32_t index = size - 1; index >= 0; --index) {
     sparsesel_error error = SPARSESEL_ERROR_INIT;
@@ -158,15 +188,12 @@ Result OutcomeTable(const sparsesel_report* report, const std::string& json, std
     AddSide(o,
             {"owner", SPARSESEL_COMPOSITION_OWNER, o.owner_median, o.owner_spread, o.owner_exact},
             capacity, false, &lines);
-    AddNotes(capacity, o.capacity, notes);
+    *notes += Disqualified(capacity, o.capacity);
     const char* winner = o.winner == SPARSESEL_COMPOSITION_OWNER ? "owner" : "replicated";
-    const std::string chosen = std::string(winner) + ": " + ChildPlans(capacity, winner);
-    if (chosen != plans) {
-      *notes += "from " + std::to_string(o.capacity) + " rows down: " + chosen + "\n";
-      plans = chosen;
-    }
+    chosen.Add(o.capacity, std::string(winner) + " by " + ChildPlans(capacity, winner));
   }
   *table = lines.ToString();
+  *notes += chosen.ToString();
   const std::string note = parsed.value("note", "");
   if (!note.empty()) *notes += note + "\n";
   return {};

@@ -80,10 +80,10 @@ Result RaceCommand(Job job) {
       !r.ok()) {
     return r;
   }
-  std::printf("\nbound %s, trials freed; replayed every capacity %d times: %" PRId64
-              " rows on %d ranks compared with %s: ",
-              job.composition == "auto" ? "the winners" : job.composition.c_str(), job.executes,
-              count.rows, dataset.world(), truth.source.c_str());
+  std::printf("\nbound %s and freed the trials\n",
+              job.composition == "auto" ? "the winners" : job.composition.c_str());
+  std::printf("replayed every capacity %d times, compared %" PRId64 " rows on %d ranks with %s: ",
+              job.executes, count.rows, dataset.world(), truth.source.c_str());
   if (count.wrong_ids == 0) {
     std::printf("all ids are equal\n");
     return {};
