@@ -17,11 +17,15 @@ inline constexpr int32_t kAbsentId = -1;
 
 // `wide`: two records may be fetched with one access.
 struct RecordInput {
-  RecordLists lists;
-  int32_t uniform_length;  // -1: lists.length[] differ
   bool wide;
+  int32_t uniform_length;  // -1: lists.length[] differ
+  RecordLists lists;
 
   using Raw = uint4;  // bits, id, bits, id
+
+  __device__ __forceinline__ Raw None() const {
+    return make_uint4(0, static_cast<uint32_t>(kAbsentId), 0, static_cast<uint32_t>(kAbsentId));
+  }
 
   struct View {
     const RecordInput& input;
@@ -30,10 +34,15 @@ struct RecordInput {
     __device__ __forceinline__ int32_t Length(uint32_t list) const {
       return input.uniform_length >= 0 ? input.uniform_length : input.lists.length[list];
     }
+    // Both records are known to exist and one access may fetch them.
+    __device__ __forceinline__ Raw FetchWhole(uint32_t list, int32_t at) const {
+      const Record* record = row + static_cast<int64_t>(list) * input.lists.list_stride + at;
+      return *reinterpret_cast<const uint4*>(record);
+    }
     __device__ __forceinline__ Raw Fetch(uint32_t list, int32_t at, int32_t limit) const {
       const int32_t end = min(limit, Length(list));
       const Record* record = row + static_cast<int64_t>(list) * input.lists.list_stride + at;
-      Raw raw = make_uint4(0, static_cast<uint32_t>(kAbsentId), 0, static_cast<uint32_t>(kAbsentId));
+      Raw raw = input.None();
       if (input.wide && at + 1 < end) {
         raw = *reinterpret_cast<const uint4*>(record);
       } else {
@@ -67,6 +76,10 @@ struct SplitInput {
 
   using Raw = uint4;  // bits, bits, id, id
 
+  __device__ __forceinline__ Raw None() const {
+    return make_uint4(0, 0, static_cast<uint32_t>(kAbsentId), static_cast<uint32_t>(kAbsentId));
+  }
+
   struct View {
     const uint32_t* scores;
     const int32_t* ids;
@@ -74,6 +87,11 @@ struct SplitInput {
     bool wide;
 
     __device__ __forceinline__ int32_t Length(uint32_t) const { return length; }
+    __device__ __forceinline__ Raw FetchWhole(uint32_t, int32_t at) const {
+      const uint2 bits = *reinterpret_cast<const uint2*>(scores + at);
+      const uint2 id = *reinterpret_cast<const uint2*>(ids + at);
+      return make_uint4(bits.x, bits.y, id.x, id.y);
+    }
     __device__ __forceinline__ Raw Fetch(uint32_t, int32_t at, int32_t limit) const {
       const int32_t end = min(limit, length);
       Raw raw = make_uint4(0, 0, static_cast<uint32_t>(kAbsentId), static_cast<uint32_t>(kAbsentId));

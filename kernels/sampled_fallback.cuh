@@ -32,7 +32,7 @@ __device__ __forceinline__ void ForEachKey(const TeamT& team, const View& view, 
 }
 
 struct RadixCut {
-  uint64_t key;      // the k-th greatest key; 0 if no more than k are present
+  uint64_t key;      // the k-th greatest key; 0 if fewer than k are present
   uint32_t greater;  // keys above it; all present ones if key is 0
 };
 
@@ -70,7 +70,7 @@ __device__ __forceinline__ RadixCut FindCut(const TeamT& team, const View& view,
     for (uint32_t i = 0; i < 8; ++i) sum += row[255 - 8 * lane - i];
     const uint32_t inclusive = WarpScan(sum, lane);
     const uint32_t total = __shfl_sync(kFullWarp, inclusive, kWarp - 1);
-    if (shift == 56 && total <= k) {
+    if (shift == 56 && total < k) {
       cut.greater = total;
       __syncthreads();
       return cut;

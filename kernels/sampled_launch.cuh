@@ -43,17 +43,19 @@ cudaError_t PrepareSampledKernels(const SelectDevice& device) {
   return cudaSuccess;
 }
 
-// `input` and the shape describe the same lists; `full_length` is the longest of them.
+// `input` and the shape describe the same lists; `full_length` is the longest of them. `even`: all are
+// equally long and may be read two records at a time.
 template <class Input, class Args>
 cudaError_t LaunchSampledKernel(const SelectDevice& device, const SelectConfig& config,
-                                const SelectShape& shape, int32_t full_length, const Input& input,
-                                const Args& args, cudaStream_t stream) {
+                                const SelectShape& shape, int32_t full_length, bool even,
+                                const Input& input, const Args& args, cudaStream_t stream) {
   SampledParams<Input> params = {};
   if (!SampledSupports(device, shape, config) ||
       !MakeSampledPlan(shape, full_length, config, &params.plan)) {
     return cudaErrorNotSupported;
   }
   if (args.rows == 0) return cudaSuccess;
+  params.plan.whole_lines = even && shape.length % static_cast<int32_t>(kLineRecords) == 0;
   params.input = input;
   params.k = static_cast<uint32_t>(args.k);
   params.active_rows = args.active_rows;
@@ -69,14 +71,19 @@ cudaError_t LaunchSampledKernel(const SelectDevice& device, const SelectConfig& 
   launch.dynamicSmemBytes =
       SampledSharedBytes(params.plan, static_cast<uint32_t>(config.threads));
   launch.stream = stream;
-  cudaLaunchAttribute attribute = {};
+  cudaLaunchAttribute attributes[2] = {};
+  launch.attrs = attributes;
   if (config.cluster > 1) {
+    cudaLaunchAttribute& attribute = attributes[launch.numAttrs++];
     attribute.id = cudaLaunchAttributeClusterDimension;
     attribute.val.clusterDim.x = static_cast<unsigned>(config.cluster);
     attribute.val.clusterDim.y = 1;
     attribute.val.clusterDim.z = 1;
-    launch.attrs = &attribute;
-    launch.numAttrs = 1;
+  }
+  if (args.overlap_previous && device.compute_capability >= 90) {
+    cudaLaunchAttribute& attribute = attributes[launch.numAttrs++];
+    attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    attribute.val.programmaticStreamSerializationAllowed = 1;
   }
   void* arguments[] = {&params};
   return cudaLaunchKernelExC(&launch, FindSampledKernel<Input>(config), arguments);

@@ -53,38 +53,75 @@ __device__ __forceinline__ void ScanBins(const BlockShared& shared) {
   __syncthreads();
 }
 
-// `base`: output slot of the bucket's greatest key. Entries of region c: messages[c].length.
+// Puts a key of bin `bin` at `place` among that bin's.
+__device__ __forceinline__ void PlaceKey(const BlockShared& shared, uint64_t key, uint32_t bin,
+                                         uint32_t place) {
+  shared.staged[shared.bins[bin] + place] = key;
+}
+
+__device__ __forceinline__ void WriteKey(const BlockShared& shared, uint64_t key, uint32_t bin,
+                                         uint32_t place, uint32_t base, uint32_t k,
+                                         const OutputRow& out) {
+  const uint32_t begin = shared.bins[bin];
+  const uint32_t end = shared.bins[bin + 1];
+  uint32_t slot = base + begin;
+  // Four loads in flight; those past the end are read from the slack and not counted.
+  for (uint32_t i = begin; i < end; i += 4) {
+    uint64_t other[4];
+#pragma unroll
+    for (uint32_t j = 0; j < 4; ++j) other[j] = shared.staged[i + j];
+#pragma unroll
+    for (uint32_t j = 0; j < 4; ++j) {
+      const bool earlier = other[j] > key || (other[j] == key && i + j < begin + place);
+      slot += earlier && i + j < end;
+    }
+  }
+  if (slot < k) out.Write(slot, key);
+}
+
+// `base`: output slot of the bucket's greatest key. Entries of region c: messages[c].x. Each thread
+// keeps its first two entries in registers; the rest, rare, go back to shared memory in between.
 template <int kThreads>
 __device__ __forceinline__ void OrderBucket(const SampledPlan& plan, const BlockShared& shared,
                                             uint32_t base, uint32_t k, const OutputRow& out) {
+  constexpr int kHeld = 2;
   const uint32_t share = kThreads >> plan.cluster_log2;  // threads per region
   const uint32_t source = threadIdx.x / share;
   const uint32_t first = threadIdx.x & (share - 1);
   const uint32_t length = shared.messages[source].x;
+  const uint32_t rest = first + kHeld * share;
   uint4* region = shared.entries + source * plan.region;
 
-  for (uint32_t e = first; e < length; e += share) {
+  uint4 held[kHeld];
+#pragma unroll
+  for (int i = 0; i < kHeld; ++i) {
+    if (first + i * share < length) held[i] = region[first + i * share];
+  }
+#pragma unroll
+  for (int i = 0; i < kHeld; ++i) {
+    if (first + i * share < length) held[i].w = atomicAdd(&shared.bins[held[i].z], 1u);
+  }
+  for (uint32_t e = rest; e < length; e += share) {
     region[e].w = atomicAdd(&shared.bins[region[e].z], 1u);
   }
   __syncthreads();
   ScanBins<kThreads>(shared);
-  for (uint32_t e = first; e < length; e += share) {
-    const uint4 entry = region[e];
-    shared.staged[shared.bins[entry.z] + entry.w] = EntryKey(entry);
+#pragma unroll
+  for (int i = 0; i < kHeld; ++i) {
+    if (first + i * share < length) PlaceKey(shared, EntryKey(held[i]), held[i].z, held[i].w);
+  }
+  for (uint32_t e = rest; e < length; e += share) {
+    PlaceKey(shared, EntryKey(region[e]), region[e].z, region[e].w);
   }
   __syncthreads();
-  for (uint32_t e = first; e < length; e += share) {
-    const uint4 entry = region[e];
-    const uint64_t key = EntryKey(entry);
-    const uint32_t begin = shared.bins[entry.z];
-    const uint32_t end = shared.bins[entry.z + 1];
-    const uint32_t mine = begin + entry.w;
-    uint32_t slot = base + begin;
-    for (uint32_t i = begin; i < end; ++i) {
-      const uint64_t other = shared.staged[i];
-      slot += other > key || (other == key && i < mine);
+#pragma unroll
+  for (int i = 0; i < kHeld; ++i) {
+    if (first + i * share < length) {
+      WriteKey(shared, EntryKey(held[i]), held[i].z, held[i].w, base, k, out);
     }
-    if (slot < k) out.Write(slot, key);
+  }
+  for (uint32_t e = rest; e < length; e += share) {
+    WriteKey(shared, EntryKey(region[e]), region[e].z, region[e].w, base, k, out);
   }
 }
 

@@ -47,7 +47,7 @@ bool MakeSampledPlan(const SelectShape& shape, int32_t full_length, const Select
   const auto threads = static_cast<uint32_t>(config.threads);
   const auto samples = static_cast<uint32_t>(config.samples);
   const uint32_t per_block = samples / cluster;
-  if (per_block * kSampledGroupMax < threads || per_block > threads || threads < cluster) {
+  if (per_block * kSampledGroupMax < threads || per_block > threads) {
     return false;
   }
 
@@ -81,7 +81,8 @@ bool MakeSampledPlan(const SelectShape& shape, int32_t full_length, const Select
     plan->subs = std::min(samples, RoundUp(static_cast<uint32_t>(kept), cluster));
     plan->published = std::min(plan->subs, samples - 1);
   }
-  plan->search_step = std::bit_ceil(plan->subs) / 2;
+  plan->search_step = 1;
+  while (4 * plan->search_step < plan->subs) plan->search_step *= 4;
   plan->subs_per_block = (plan->subs + cluster - 1) / cluster;
   if (plan->subs_per_block > 1) {
     plan->subs_magic = static_cast<uint32_t>(
@@ -96,18 +97,22 @@ bool MakeSampledPlan(const SelectShape& shape, int32_t full_length, const Select
   double region = cluster == 1 ? bucket : bucket / cluster * 1.4 + 40;
   if (config.keys > 0) region = std::min(region, double(threads) * config.keys);
   plan->region = RoundUp(static_cast<uint32_t>(region), 8);
-  plan->staged = cluster * plan->region;
-  if (config.keys > 0) {
-    plan->staged = std::max(plan->staged, threads * static_cast<uint32_t>(config.keys));
-  }
+  // Staged keys are split evenly among warps; a warp keeps what a share of its keys is likely to be,
+  // all of them if it holds few.
+  const uint32_t warps = threads / 32;
+  double part = 3.0 * plan->subs * gap / cluster / warps + 48;
+  if (config.keys > 0) part = std::min(part, 32.0 * config.keys);
+  plan->staged = std::max(RoundUp(cluster * plan->region, warps),
+                          warps * static_cast<uint32_t>(part));
   // The way out keeps k keys in the entries of all blocks.
   return uint64_t{2} * cluster * cluster * plan->region >= static_cast<uint64_t>(shape.k);
 }
 
 size_t SampledSharedBytes(const SampledPlan& plan, uint32_t threads) {
   const size_t cluster = size_t{1} << plan.cluster_log2;
-  return cluster * plan.region * 16 + cluster * 16 + size_t{plan.samples} * 16 +
-         size_t{plan.staged} * 8 + (SampledBins(threads) + 1) * 4;
+  return cluster * plan.region * 16 + cluster * 16 +
+         (size_t{plan.samples} + SplitterSlots(plan) + plan.staged + kStagedSlack) * 8 +
+         (SampledBins(threads) + 1) * 4;
 }
 
 }  // namespace sparsesel::kernels

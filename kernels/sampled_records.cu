@@ -21,9 +21,9 @@ cudaError_t LaunchSampled(const SelectDevice& device, const SelectConfig& config
                     lists.list_stride % 2 == 0 && lists.row_stride % 2 == 0;
   const int32_t looked_at =
       args.prefix.length > 0 ? std::min(args.prefix.length, longest) : longest;
-  const RecordInput input = {lists, uniform ? longest : -1, wide};
+  const RecordInput input = {wide, uniform ? longest : -1, lists};
   return LaunchSampledKernel(device, config, {args.rows, lists.lists, looked_at, args.k}, longest,
-                             input, args, stream);
+                             uniform && wide, input, args, stream);
 }
 
 }  // namespace sparsesel::kernels

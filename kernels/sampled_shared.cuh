@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "kernels/ptx.cuh"
 #include "kernels/sampled_plan.h"
 
 namespace sparsesel::kernels {
@@ -12,22 +13,25 @@ namespace {
 inline constexpr uint32_t kWarp = 32;
 inline constexpr uint32_t kFullWarp = 0xffffffffu;
 
-// What block c tells block b after scattering: see ScatterStaged.
+// What block c tells block b after scattering: see SendMessage. Sums over 16 blocks stay in 32 bits.
 struct Message {
   uint32_t length;    // entries it sent to b
   uint32_t before;    // entries it sent to blocks before b
-  uint32_t total;     // entries it sent to anyone
-  uint32_t at_least;  // of those, keys that reach the prefix bound; kSpilled if some did not fit
+  uint32_t total;     // entries it sent to anyone; kSpilled more if some did not fit
+  uint32_t at_least;  // of those, keys that reach the prefix bound
 };
 static_assert(sizeof(Message) == sizeof(uint4));
-inline constexpr uint32_t kSpilled = 0x80000000u;
+inline constexpr uint32_t kSpilled = 1u << 26;
+
+enum MailboxOf { kSampleMail, kSplitterMail, kMessageMail, kEntryMail };
 
 struct BlockState {
-  uint64_t bound;  // greatest key that an unseen record may have; 0 without a prefix
-  uint32_t staged_count;
+  Mailbox mailbox[4];  // by MailboxOf
+  uint64_t bound;      // greatest key that an unseen record may have; 0 without a prefix
+  uint32_t spilled;
   uint32_t at_least;
   uint32_t cursor;
-  uint32_t sent[kMaxCluster];
+  alignas(16) uint32_t sent[kMaxCluster];
   uint32_t warp_total[kWarp];
 };
 
@@ -35,8 +39,8 @@ struct BlockShared {
   uint4* entries;        // [cluster][region]: key low, key high, bin, place in bin
   uint4* messages;       // [cluster]
   uint64_t* samples;     // [samples]
-  uint64_t* splitters;   // [samples], descending; 0 beyond the published ones
-  uint64_t* staged;      // [staged]: first this block's kept keys, later its bucket in bin order
+  uint64_t* splitters;   // [SplitterSlots], descending; 0 beyond the published ones
+  uint64_t* staged;      // [staged + slack]: this block's kept keys, later its bucket in bin order
   uint32_t* bins;        // [bins + 1]
   BlockState* state;
 
@@ -47,8 +51,8 @@ struct BlockShared {
     messages = entries + cluster * plan.region;
     samples = reinterpret_cast<uint64_t*>(messages + cluster);
     splitters = samples + plan.samples;
-    staged = splitters + plan.samples;
-    bins = reinterpret_cast<uint32_t*>(staged + plan.staged);
+    staged = splitters + SplitterSlots(plan);
+    bins = reinterpret_cast<uint32_t*>(staged + plan.staged + kStagedSlack);
     state = block_state;
   }
 };
@@ -63,11 +67,10 @@ struct Place {
 };
 
 // Line u of block `rank`. Each run of `cluster` neighbouring lines gives one line to every block, and
-// the deal is rotated by the digit sum of the run's number, so that the heads of sorted lists (equal
-// positions modulo any power of the cluster size) do not all fall to one block.
+// the deal is turned by a hash of the run's number, so that the heads of sorted lists (equal positions
+// modulo a power of two) do not all fall to one block.
 __device__ __forceinline__ uint32_t BlockLine(uint32_t u, uint32_t rank, uint32_t cluster_log2) {
-  const uint32_t turn = u + (u >> cluster_log2) + (u >> (2 * cluster_log2)) +
-                        (u >> (3 * cluster_log2));
+  const uint32_t turn = (u * 0x9e3779b1u) >> 26;
   return (u << cluster_log2) + ((rank - turn) & ((1u << cluster_log2) - 1));
 }
 

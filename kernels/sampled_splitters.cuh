@@ -11,57 +11,69 @@
 namespace sparsesel::kernels {
 namespace {
 
-// Threads t with equal t >> group_log2 serve one sample; `sample` is that sample in all of them.
+// Threads t with equal t >> group_log2 serve one sample; `key` is that sample in all of them. The low
+// bits of a sample are replaced by its index: samples are distinct, whatever the keys, and since any
+// number can be a splitter nothing else changes.
 template <class TeamT>
-__device__ __forceinline__ void PublishSample(const TeamT& team, const SampledPlan& plan,
-                                              const BlockShared& shared, uint64_t sample) {
+__device__ __forceinline__ void SendSample(const TeamT& team, const SampledPlan& plan,
+                                           const BlockShared& shared, uint64_t key) {
   const uint32_t group = 1u << plan.group_log2;
-  const uint32_t index = threadIdx.x >> plan.group_log2;
-  uint64_t* slot = shared.samples + team.Rank() * plan.samples_per_block + index;
+  const uint32_t index =
+      team.Rank() * plan.samples_per_block + (threadIdx.x >> plan.group_log2);
+  const uint64_t sample = (key & ~uint64_t{plan.samples - 1}) | index;
   for (uint32_t block = threadIdx.x & (group - 1); block < team.Size(); block += group) {
-    team.Store(slot, block, sample);
+    team.Send(shared.samples + index, block, sample, shared.state->mailbox + kSampleMail);
+  }
+}
+
+// Ranks kMine of this block's samples, from `first` on, against all of the row's, and publishes those
+// that are among the first `published`. One warp; it reads every sample once, since the bandwidth of
+// shared memory is what limits this step.
+template <int kMine, class TeamT>
+__device__ __forceinline__ void RankSome(const TeamT& team, const SampledPlan& plan,
+                                         const BlockShared& shared, uint32_t first) {
+  const uint32_t lane = threadIdx.x & (kWarp - 1);
+  const ulonglong2* pairs = reinterpret_cast<const ulonglong2*>(shared.samples);
+  uint64_t mine[kMine];
+  uint32_t rank[kMine];
+#pragma unroll
+  for (int m = 0; m < kMine; ++m) {
+    mine[m] = shared.samples[team.Rank() * plan.samples_per_block + first + m];
+    rank[m] = 0;
+  }
+#pragma unroll 4
+  for (uint32_t p = lane; p < plan.samples / 2; p += kWarp) {
+    const ulonglong2 pair = pairs[p];
+#pragma unroll
+    for (int m = 0; m < kMine; ++m) {
+      rank[m] += pair.x > mine[m];
+      rank[m] += pair.y > mine[m];
+    }
+  }
+#pragma unroll
+  for (int m = 0; m < kMine; ++m) {
+    rank[m] = __reduce_add_sync(kFullWarp, rank[m]);
+    // Absent samples, and keys so small that their own bits are lost, count as nothing.
+    const uint64_t splitter = mine[m] < plan.samples ? 0 : mine[m];
+    if (rank[m] < plan.published && lane < team.Size()) {
+      team.Send(shared.splitters + rank[m], lane, splitter, shared.state->mailbox + kSplitterMail);
+    }
   }
 }
 
 // After the samples have arrived: shared.splitters[r] of every block becomes the r-th greatest of the
-// first `published`. Equal samples are told apart by their index, so that every rank is taken once.
-// Absent samples (key 0) are never published: the array was cleared to 0.
+// first `published`.
 template <class TeamT>
 __device__ __forceinline__ void RankSamples(const TeamT& team, const SampledPlan& plan,
                                             const BlockShared& shared) {
-  const uint32_t group = 1u << plan.group_log2;
-  const uint32_t member = threadIdx.x & (group - 1);
-  const uint32_t index =
-      team.Rank() * plan.samples_per_block + (threadIdx.x >> plan.group_log2);
-  const uint64_t mine = shared.samples[index];
-  const ulonglong2* pairs = reinterpret_cast<const ulonglong2*>(shared.samples);
-
-  // Samples before mine precede it when they are equal: o >= mine, written o > mine - 1.
-  const uint64_t below = mine - 1;
-  const uint32_t my_pair = index >> 1;
-  uint32_t rank = 0;
-  uint32_t p = member;
-#pragma unroll 4
-  for (; p < my_pair; p += group) {
-    const ulonglong2 pair = pairs[p];
-    rank += pair.x > below;
-    rank += pair.y > below;
-  }
-#pragma unroll 4
-  for (; p < plan.samples / 2; p += group) {
-    const ulonglong2 pair = pairs[p];
-    rank += pair.x > mine;
-    rank += pair.y > mine;
-  }
-  for (uint32_t step = 1; step < group; step <<= 1) {
-    rank += __shfl_xor_sync(kFullWarp, rank, step);
-  }
-  if ((index & 1) != 0 && shared.samples[index - 1] == mine) ++rank;
-
-  if (mine != kAbsentKey && rank < plan.published) {
-    for (uint32_t block = member; block < team.Size(); block += group) {
-      team.Store(shared.splitters + rank, block, mine);
-    }
+  const uint32_t each = kWarp >> plan.group_log2;
+  const uint32_t first = threadIdx.x / kWarp * each;
+  if (each == 1) {
+    RankSome<1>(team, plan, shared, first);
+  } else if (each == 2) {
+    RankSome<2>(team, plan, shared, first);
+  } else {
+    for (uint32_t m = 0; m < each; m += 4) RankSome<4>(team, plan, shared, first + m);
   }
 }
 

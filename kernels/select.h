@@ -70,6 +70,9 @@ struct SelectArgs {
   const int32_t* active_rows = nullptr;
   Prefix prefix;
   SelectOutput output;
+  // The launch may start while the kernel before it in the stream still runs (programmatic dependent
+  // launch); it waits for that kernel's end before it touches memory. Chips from 9.0 on.
+  bool overlap_previous = false;
 };
 
 struct SelectShape {
@@ -109,6 +112,17 @@ cudaError_t LaunchSampled(const SelectDevice& device, const SelectConfig& config
                           const SelectArgs<SplitRows>& args, cudaStream_t stream);
 // Call once per device before capturing (raises the shared memory limit of every kernel).
 cudaError_t PrepareSampled(const SelectDevice& device);
+
+// Selection by radix search and a sort in global memory, for every shape: one block a row, rows in
+// turn over the blocks that the workspace holds. `radix`: the variant when no other supports a shape.
+bool RadixSupports(const SelectShape& shape);
+// Enough for as many rows at once as the device can run, or for all.
+size_t RadixWorkspaceBytes(const SelectDevice& device, const SelectShape& shape);
+// `workspace` is aligned to 16 bytes; `workspace_bytes` at least RadixWorkspaceBytes({1 row, ...}).
+cudaError_t LaunchRadix(const SelectDevice& device, const SelectArgs<RecordLists>& args,
+                        void* workspace, size_t workspace_bytes, cudaStream_t stream);
+cudaError_t LaunchRadix(const SelectDevice& device, const SelectArgs<SplitRows>& args,
+                        void* workspace, size_t workspace_bytes, cudaStream_t stream);
 
 }  // namespace sparsesel::kernels
 

@@ -88,8 +88,9 @@ class Bench {
     return {case_.rows, case_.lists(), prefix > 0 ? prefix : kLength, kK};
   }
 
-  double Time(const SelectConfig& config, int32_t prefix, int replays = 60) {
-    const auto args = Args(prefix);
+  double Time(const SelectConfig& config, int32_t prefix, int replays = 60, bool overlap = false) {
+    auto args = Args(prefix);
+    args.overlap_previous = overlap;
     return GraphMicroseconds(
         stream_, [&] { CHECK_CUDA(LaunchSampled(device_, config, args, stream_)); }, replays);
   }
@@ -149,8 +150,10 @@ void Table(const SelectDevice& device, bool sorted, const std::vector<int32_t>& 
       Print({standard, bench.Time(standard, prefix)}, floor);
       const auto measured = bench.Search(prefix);
       std::printf(" |");
-      for (size_t i = 0; i < std::min<size_t>(5, measured.size()); ++i) Print(measured[i], floor);
-      std::printf(" | wrong %d\n", bench.Wrong(measured[0].config, prefix));
+      for (size_t i = 0; i < std::min<size_t>(4, measured.size()); ++i) Print(measured[i], floor);
+      std::printf(" | best overlapped %.2f | wrong %d\n",
+                  bench.Time(measured[0].config, prefix, 60, true),
+                  bench.Wrong(measured[0].config, prefix));
       std::fflush(stdout);
     }
   }

@@ -1,0 +1,120 @@
+#include "kernels/pack.h"
+
+#include <cuda_runtime.h>
+
+#include <algorithm>
+
+#include "kernels/block_sort.cuh"
+
+namespace sparsesel::kernels {
+namespace {
+
+constexpr int kCopyThreads = 256;
+constexpr int kSortThreads = 1024;
+constexpr int64_t kMaxBlocks = 1 << 16;
+constexpr uint32_t kSharedSlots = 4096;  // elements that are sorted in shared memory
+constexpr size_t kSortBlocks = 264;      // rows in flight when sorting in the workspace
+
+struct SortElement {
+  uint64_t key;
+  uint32_t score_bits;
+  uint32_t position;
+};
+
+__device__ __forceinline__ int32_t MapId(const IdMap& map, int32_t id) {
+  if (map.kind == IdMap::kOffset) return id + map.offset;
+  if (map.kind == IdMap::kInterleave) {
+    return (id / map.block * map.shards + map.shard) * map.block + id % map.block;
+  }
+  return id;
+}
+
+__device__ __forceinline__ int32_t RowCount(const PackArgs& args, int64_t row) {
+  if (args.active_rows != nullptr && row >= *args.active_rows) return 0;
+  if (args.counts == nullptr) return args.candidates;
+  return max(0, min(args.candidates, args.counts[row]));
+}
+
+__device__ __forceinline__ Record ReadCandidate(const PackArgs& args, int64_t row, int32_t at,
+                                                int32_t count) {
+  if (at >= count) return {0, -1};
+  const int32_t id = args.ids[row * args.id_stride + at];
+  if (id < 0) return {0, -1};
+  const int64_t start = args.positions && args.row_starts != nullptr ? args.row_starts[row]
+                                                                     : row * args.score_stride;
+  return {args.scores[start + (args.positions ? id : at)], MapId(args.map, id)};
+}
+
+__global__ void __launch_bounds__(kCopyThreads) CopyKernel(const __grid_constant__ PackArgs args) {
+  const int64_t total = static_cast<int64_t>(args.rows) * args.candidates;
+  const int64_t step = static_cast<int64_t>(gridDim.x) * kCopyThreads;
+  for (int64_t i = static_cast<int64_t>(blockIdx.x) * kCopyThreads + threadIdx.x; i < total;
+       i += step) {
+    const int64_t row = i / args.candidates;
+    const auto at = static_cast<int32_t>(i - row * args.candidates);
+    args.out[row * args.out_stride + at] = ReadCandidate(args, row, at, RowCount(args, row));
+  }
+}
+
+// One row a block in turn; `workspace` is null when shared memory holds a row.
+__global__ void __launch_bounds__(kSortThreads)
+    SortKernel(const __grid_constant__ PackArgs args, SortElement* workspace, uint32_t slots) {
+  extern __shared__ __align__(16) unsigned char memory[];
+  SortElement* elements = workspace != nullptr
+                              ? workspace + static_cast<int64_t>(blockIdx.x) * slots
+                              : reinterpret_cast<SortElement*>(memory);
+  const int32_t keep = args.keep > 0 ? min(args.keep, args.candidates) : args.candidates;
+  for (int64_t row = blockIdx.x; row < args.rows; row += gridDim.x) {
+    const int32_t count = RowCount(args, row);
+    for (uint32_t i = threadIdx.x; i < slots; i += kSortThreads) {
+      const Record record = ReadCandidate(args, row, static_cast<int32_t>(i), count);
+      elements[i] = {CandidateKey(record), record.score_bits, i};
+    }
+    BlockSort(elements, slots, [](const SortElement& a, const SortElement& b) {
+      return a.key > b.key || (a.key == b.key && a.position < b.position);
+    });
+    for (int32_t i = static_cast<int32_t>(threadIdx.x); i < keep; i += kSortThreads) {
+      args.out[row * args.out_stride + i] = {elements[i].score_bits, KeyId(elements[i].key)};
+    }
+    __syncthreads();
+  }
+}
+
+}  // namespace
+
+size_t PackWorkspaceBytes(const PackArgs& args) {
+  const uint32_t slots = SortSlots(static_cast<uint32_t>(std::max(1, args.candidates)));
+  if (!args.sort || slots <= kSharedSlots) return 0;
+  return std::min<size_t>(static_cast<size_t>(args.rows), kSortBlocks) * slots *
+         sizeof(SortElement);
+}
+
+cudaError_t PreparePack() {
+  return cudaFuncSetAttribute(SortKernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                              static_cast<int>(kSharedSlots * sizeof(SortElement)));
+}
+
+cudaError_t LaunchPack(const PackArgs& args, void* workspace, size_t workspace_bytes,
+                       cudaStream_t stream) {
+  if (args.rows <= 0 || args.candidates <= 0) return cudaSuccess;
+  if (!args.sort) {
+    const int64_t total = static_cast<int64_t>(args.rows) * args.candidates;
+    const int64_t blocks = std::min(kMaxBlocks, (total + kCopyThreads - 1) / kCopyThreads);
+    CopyKernel<<<static_cast<unsigned>(blocks), kCopyThreads, 0, stream>>>(args);
+    return cudaPeekAtLastError();
+  }
+  const uint32_t slots = SortSlots(static_cast<uint32_t>(args.candidates));
+  const bool in_shared = slots <= kSharedSlots;
+  int64_t blocks = std::min<int64_t>(args.rows, kMaxBlocks);
+  if (!in_shared) {
+    blocks = std::min<int64_t>(blocks, static_cast<int64_t>(workspace_bytes / (slots * sizeof(SortElement))));
+    if (workspace == nullptr || blocks < 1) return cudaErrorInvalidValue;
+  }
+  const auto threads = static_cast<unsigned>(kSortThreads);
+  SortKernel<<<static_cast<unsigned>(blocks), threads,
+               in_shared ? slots * sizeof(SortElement) : 0, stream>>>(
+      args, in_shared ? nullptr : static_cast<SortElement*>(workspace), slots);
+  return cudaPeekAtLastError();
+}
+
+}  // namespace sparsesel::kernels
