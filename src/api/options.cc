@@ -118,6 +118,8 @@ Status CheckCustom(const sparsesel_comm_options& options, CommOptions* out) {
 // What local and joined groups have in common.
 Status ParseCommOptions(const sparsesel_comm_options& options, int32_t most_devices,
                         CommOptions* out) {
+  if (options.startup_timeout != 0) out->startup_timeout = ClampTimeout(options.startup_timeout);
+  if (options.steady_timeout != 0) out->steady_timeout = ClampTimeout(options.steady_timeout);
   SPARSESEL_RETURN_IF_ERROR(CheckTransportAndMemory(options));
   if (options.borrowed_communicator != nullptr) {
     return Unsupported("borrowed_communicator is not offered by this version, as NCCL is not");
@@ -130,9 +132,14 @@ Status ParseCommOptions(const sparsesel_comm_options& options, int32_t most_devi
   SPARSESEL_RETURN_IF_ERROR(CheckCustom(options, out));
   out->transport = options.transport;
   out->memory = options.memory;
-  if (options.startup_timeout != 0) out->startup_timeout = ClampTimeout(options.startup_timeout);
-  if (options.steady_timeout != 0) out->steady_timeout = ClampTimeout(options.steady_timeout);
   return {};
+}
+
+Status FillJoinOptions(const sparsesel_comm_options& given, CommOptions* out) {
+  if (given.transport == SPARSESEL_TRANSPORT_THREADS) {
+    return Unsupported("the threads transport is for groups of comm_create_local");
+  }
+  return ParseCommOptions(given, 1, out);
 }
 
 Status FillRaceOptions(const sparsesel_race_options* options, RaceOptions* out) {
@@ -203,15 +210,14 @@ Status ParseJoinOptions(const sparsesel_comm_options* options, JoinOptions* out)
   SPARSESEL_RETURN_IF_ERROR(ReadStruct("comm options", options, &given));
   SPARSESEL_RETURN_IF_ERROR(InRange("world_size", given.world_size, 1, kMaxWorldSize));
   SPARSESEL_RETURN_IF_ERROR(InRange("rank", given.rank, 0, given.world_size - 1));
-  if (given.transport == SPARSESEL_TRANSPORT_THREADS) {
-    return Unsupported("the threads transport is for groups of comm_create_local");
-  }
-  out->rank = given.rank;
-  out->world = given.world_size;
-  SPARSESEL_RETURN_IF_ERROR(ParseCommOptions(given, 1, &out->comm));
+  SPARSESEL_RETURN_IF_ERROR(CheckCallbacks(given, &out->comm));
   if (given.world_size > 1 && given.bootstrap.start == nullptr) {
     return Invalid("bootstrap is required when world_size is more than 1");
   }
+  out->rank = given.rank;
+  out->world = given.world_size;
+  // From here on there is a way to tell the peers.
+  out->comm.invalid = Guarded([&] { return FillJoinOptions(given, &out->comm); });
   return {};
 }
 

@@ -16,7 +16,8 @@ namespace sparsesel {
 // `options` may be NULL. The group's world size is `world`.
 Status ParseLocalOptions(const sparsesel_comm_options* options, int32_t world, CommOptions* out);
 
-// For sparsesel_comm_create.
+// For sparsesel_comm_create. Fails only if there is no way to tell the peers; anything else that is
+// wrong goes into comm.invalid.
 struct JoinOptions {
   int32_t rank = 0;
   int32_t world = 1;

@@ -28,7 +28,8 @@ Status Local(const sparsesel_comm_options& options, int32_t world = 4) {
 
 Status Joined(const sparsesel_comm_options& options) {
   JoinOptions parsed;
-  return ParseJoinOptions(&options, &parsed);
+  const Status status = ParseJoinOptions(&options, &parsed);
+  return status.ok() ? parsed.comm.invalid : status;
 }
 
 // A struct with `extra` bytes behind what this version knows.

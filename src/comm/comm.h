@@ -103,6 +103,7 @@ class Comm {
 
 // Defaults filled in from validated options (see api/): environment, timeouts, devices.
 struct CommOptions {
+  Status invalid;  // JoinGroup: what was found wrong before the call, to be told to the peers
   int32_t transport = SPARSESEL_TRANSPORT_AUTO;
   int32_t memory = SPARSESEL_MEMORY_HOST;
   std::vector<int32_t> devices;

@@ -1,7 +1,9 @@
 // One rank passes something wrong to a collective call: all hear of it, at once, from that rank;
 // and what they have stays usable.
 #include <catch2/catch.hpp>
+#include <mutex>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "contract/group_fixture.h"
@@ -130,6 +132,71 @@ TEST_CASE("api: bad options of one rank are told to all when a workspace is made
   for (sparsesel_workspace* workspace : made) {
     CHECK(sparsesel_workspace_release(workspace, nullptr) == SPARSESEL_OK);
     CHECK(sparsesel_workspace_release(workspace, nullptr) == SPARSESEL_INVALID_ARGUMENT);
+  }
+}
+
+// A bootstrap among threads: a message a rank and round, kept until the group is gone.
+struct Board {
+  std::mutex mutex;
+  std::vector<std::vector<std::string>> rounds;  // [round][rank]
+};
+
+struct Member {
+  Board* board = nullptr;
+  size_t rank = 0;
+  size_t round = 0;
+  void* receive = nullptr;
+};
+
+sparsesel_status Start(void* context, const void* send, void* receive, size_t bytes,
+                       void** request) {
+  auto* const self = static_cast<Member*>(context);
+  const std::lock_guard lock(self->board->mutex);
+  auto& rounds = self->board->rounds;
+  if (rounds.size() == self->round) rounds.emplace_back(kWorld);
+  rounds[self->round][self->rank].assign(static_cast<const char*>(send), bytes);
+  self->receive = receive;
+  *request = self;
+  return SPARSESEL_OK;
+}
+
+sparsesel_status Test(void*, void* request) {
+  auto* const self = static_cast<Member*>(request);
+  const std::lock_guard lock(self->board->mutex);
+  const std::vector<std::string>& messages = self->board->rounds[self->round];
+  for (const std::string& message : messages) {
+    if (message.empty()) return SPARSESEL_IN_PROGRESS;
+  }
+  auto* out = static_cast<char*>(self->receive);
+  for (const std::string& message : messages) out += message.copy(out, message.size());
+  ++self->round;
+  return SPARSESEL_OK;
+}
+
+void Free(void*, void*) {}
+
+TEST_CASE("api: bad options of one rank are told to all when they join") {
+  for (const auto& [transport, borrowed, status, text] :
+       {std::tuple{99, false, SPARSESEL_INVALID_ARGUMENT, "transport is 99"},
+        {int{SPARSESEL_TRANSPORT_NCCL}, false, SPARSESEL_UNSUPPORTED, "NCCL"},
+        {0, true, SPARSESEL_UNSUPPORTED, "borrowed_communicator"}}) {
+    CAPTURE(text);
+    Board board;
+    Member members[kWorld];
+    std::vector<sparsesel_comm*> comms(kWorld);
+    const Outcomes outcomes = OnEveryRank(kWorld, [&](int32_t rank, sparsesel_error* error) {
+      members[rank].board = &board;
+      members[rank].rank = static_cast<size_t>(rank);
+      sparsesel_comm_options options = ShortLimits();
+      options.rank = rank;
+      options.world_size = kWorld;
+      options.bootstrap = {&members[rank], Start, Test, Free};
+      if (rank == kBad) options.transport = transport;
+      if (rank == kBad && borrowed) options.borrowed_communicator = &board;
+      return sparsesel_comm_create(&options, &comms[rank], error);
+    });
+    CheckAllHear(outcomes, status, text);
+    for (const sparsesel_comm* comm : comms) CHECK(comm == nullptr);
   }
 }
 
