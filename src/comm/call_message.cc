@@ -9,13 +9,13 @@ namespace {
 
 // Numbers as their kind reads best: digests in hexadecimal.
 Status Differ(CallKind kind, const char* field, uint64_t expected, size_t rank, uint64_t found) {
-  return Status::Error(SPARSESEL_MISMATCH, "ranks disagree in %s: %s is %d on rank 0, %d on rank %d",
-                       CallName(kind), field, expected, found, rank)
+  return Status::Error(SPARSESEL_MISMATCH,
+                       "ranks disagree in %s: %s is %d on rank 0, %d on rank %d", CallName(kind),
+                       field, expected, found, rank)
       .WithRank(static_cast<int32_t>(rank));
 }
 
-Status DifferHex(CallKind kind, const char* field, uint64_t expected, size_t rank,
-                 uint64_t found) {
+Status DifferHex(CallKind kind, const char* field, uint64_t expected, size_t rank, uint64_t found) {
   return Status::Error(SPARSESEL_MISMATCH,
                        "ranks disagree in %s: %s is %016x on rank 0, %016x on rank %d",
                        CallName(kind), field, expected, found, rank)
@@ -28,10 +28,11 @@ Status CompareProtocol(std::span<const CallMessage> messages) {
   for (size_t rank = 0; rank < messages.size(); ++rank) {
     const CallMessage& message = messages[rank];
     if (message.magic != expected.magic) {
-      return Status::Error(SPARSESEL_MISMATCH,
-                           "rank %d sends what is no message of this library on a machine like this "
-                           "one: it begins with %08x, not %08x",
-                           rank, message.magic, expected.magic)
+      return Status::Error(
+                 SPARSESEL_MISMATCH,
+                 "rank %d sends what is no message of this library on a machine like this "
+                 "one: it begins with %08x, not %08x",
+                 rank, message.magic, expected.magic)
           .WithRank(static_cast<int32_t>(rank));
     }
     if (message.abi_version != messages[0].abi_version) {
@@ -70,13 +71,11 @@ Status CompareFields(const CallMessage& first, const CallMessage& message, size_
         .WithRank(static_cast<int32_t>(rank));
   }
   if (message.sequence != first.sequence) {
-    return Differ(first.kind, "the number of calls so far", first.sequence, rank,
-                  message.sequence);
+    return Differ(first.kind, "the number of calls so far", first.sequence, rank, message.sequence);
   }
   if (message.digest != first.digest) {
-    const char* const field = first.kind == CallKind::kExecute
-                                  ? "the binding's digest"
-                                  : "the digest of what must be equal";
+    const char* const field = first.kind == CallKind::kExecute ? "the binding's digest"
+                                                               : "the digest of what must be equal";
     return DifferHex(first.kind, field, first.digest, rank, message.digest);
   }
   if (message.rows != first.rows) {

@@ -1,6 +1,6 @@
-// The first thing ranks exchange in every collective call: which call this is, a digest of what must
-// be equal, and how this rank fares so far. One size for all calls, so that ranks in different calls
-// find out instead of misreading each other.
+// The first thing ranks exchange in every collective call: which call this is, a digest of what
+// must be equal, and how this rank fares so far. One size for all calls, so that ranks in different
+// calls find out instead of misreading each other.
 #ifndef SPARSESEL_COMM_CALL_MESSAGE_H_
 #define SPARSESEL_COMM_CALL_MESSAGE_H_
 
@@ -34,17 +34,17 @@ struct CallMessage {
   uint64_t tag = 0;       // execute: sparsesel_io.tag
   int32_t rows = 0;       // execute
   int32_t active_rows = 0;
-  int32_t world = 0;      // as the sender knows it; execute need not say
-  int32_t rank = -1;      // the sender's, or -1: not said
-  char text[192] = {};    // the sentence of `status`
+  int32_t world = 0;    // as the sender knows it; execute need not say
+  int32_t rank = -1;    // the sender's, or -1: not said
+  char text[192] = {};  // the sentence of `status`
 };
 static_assert(sizeof(CallMessage) == 256);
 
 void SetStatus(const Status& status, int32_t rank, CallMessage* message);
 
-// Judges what all ranks sent, in rank order; the same verdict on every rank. What is not a message of
-// this library and version is MISMATCH; else a failed rank (the lowest) gives its own status; else
-// the first field that differs from rank 0's gives MISMATCH, naming field, ranks and values.
+// Judges what all ranks sent, in rank order; the same verdict on every rank. What is not a message
+// of this library and version is MISMATCH; else a failed rank (the lowest) gives its own status;
+// else the first field that differs from rank 0's gives MISMATCH, naming field, ranks and values.
 Status CompareCalls(std::span<const CallMessage> messages);
 
 }  // namespace sparsesel

@@ -32,8 +32,10 @@ TEST_CASE("equal messages agree") {
 TEST_CASE("each field that differs is named, with ranks and values") {
   RequireMismatch(Compare([](auto& m) { m[2].kind = CallKind::kRace; }),
                   "rank 0 in plan_bind, rank 2 in plan_race");
-  RequireMismatch(Compare([](auto& m) { m[2].world = 5; }), "world_size is 4 on rank 0, 5 on rank 2");
-  RequireMismatch(Compare([](auto& m) { m[2].rank = 1; }), "place 2 of the group says that it is rank 1");
+  RequireMismatch(Compare([](auto& m) { m[2].world = 5; }),
+                  "world_size is 4 on rank 0, 5 on rank 2");
+  RequireMismatch(Compare([](auto& m) { m[2].rank = 1; }),
+                  "place 2 of the group says that it is rank 1");
   RequireMismatch(Compare([](auto& m) { m[2].sequence = UINT64_MAX; }),
                   "0 on rank 0, 18446744073709551615 on rank 2");
   RequireMismatch(Compare([](auto& m) { m[2].digest = 0xabc; }), "0000000000000abc on rank 2");
@@ -41,7 +43,8 @@ TEST_CASE("each field that differs is named, with ranks and values") {
   RequireMismatch(Compare([](auto& m) { m[2].active_rows = 3; }), "active_rows is 0");
   RequireMismatch(Compare([](auto& m) { m[2].tag = 3; }), "tag is 0");
   RequireMismatch(Compare([](auto& m) { m[2].abi_version = 3; }), "the library's version");
-  RequireMismatch(Compare([](auto& m) { m[2].magic = 0x53535f4c; }), "rank 2 sends what is no message");
+  RequireMismatch(Compare([](auto& m) { m[2].magic = 0x53535f4c; }),
+                  "rank 2 sends what is no message");
 }
 
 TEST_CASE("the lowest failed rank speaks for all, before any field is compared") {

@@ -36,7 +36,8 @@ TEST_CASE("a collective call is entered by all or by none") {
   RequireAll(enter([](int32_t rank) { return rank == 1 ? CallKind::kRace : CallKind::kPrepare; },
                    same, fine),
              SPARSESEL_MISMATCH, 1);
-  RequireAll(enter(prepare, [](int32_t rank) { return uint64_t{rank == 2}; }, fine),
+  RequireAll(enter(
+                 prepare, [](int32_t rank) { return uint64_t{rank == 2}; }, fine),
              SPARSESEL_MISMATCH, 2);
   const auto fails = [](int32_t rank) {
     return rank == 0 ? Status() : Status::Error(SPARSESEL_OUT_OF_MEMORY, "rank %d", rank);
@@ -84,22 +85,24 @@ TEST_CASE("all-gathers inside a call, with and without a status, short and long"
                           std::vector<unsigned char> send(bytes), receive(5 * bytes);
                           const Status local =
                               rank < 3 ? Status() : Status::Error(SPARSESEL_IO, "rank %d", rank);
-                          return At(comms, rank).AllGatherOrFail(
-                              local, rank < 3 ? send.data() : nullptr, receive.data(), bytes);
+                          return At(comms, rank)
+                              .AllGatherOrFail(local, rank < 3 ? send.data() : nullptr,
+                                               receive.data(), bytes);
                         }),
              SPARSESEL_IO, 3);
 }
 
 TEST_CASE("threads: control messages of differing sizes are a mismatch on all") {
   const Comms comms = LocalGroup(3);
-  RequireAll(OnEachRank(3,
-                        [&](int32_t rank) {
-                          std::array<char, 16> send{};
-                          std::array<char, 48> receive{};
-                          return At(comms, rank).AllGather(send.data(), receive.data(),
-                                                           rank == 2 ? 16 : 8);
-                        }),
-             SPARSESEL_MISMATCH, 2);
+  RequireAll(
+      OnEachRank(
+          3,
+          [&](int32_t rank) {
+            std::array<char, 16> send{};
+            std::array<char, 48> receive{};
+            return At(comms, rank).AllGather(send.data(), receive.data(), rank == 2 ? 16 : 8);
+          }),
+      SPARSESEL_MISMATCH, 2);
 }
 
 TEST_CASE("limits can be changed, and saturate") {
@@ -153,13 +156,12 @@ std::vector<Status> JoinWith(void (*change)(CommOptions*, int32_t* rank, int32_t
 
 TEST_CASE("a rank that joins wrongly is told of by all", "[bug_D19]") {
   RequireOk(JoinWith([](CommOptions*, int32_t*, int32_t*) {}));
-  RequireAll(JoinWith([](CommOptions*, int32_t* rank, int32_t*) { *rank = 2; }),
-             SPARSESEL_MISMATCH, 1);
+  RequireAll(JoinWith([](CommOptions*, int32_t* rank, int32_t*) { *rank = 2; }), SPARSESEL_MISMATCH,
+             1);
   RequireAll(JoinWith([](CommOptions*, int32_t* rank, int32_t*) { *rank = 3; }),
              SPARSESEL_INVALID_ARGUMENT, 1);
-  for (const Status& status : JoinWith([](CommOptions*, int32_t*, int32_t* world) {
-         *world = 2;
-       })) {
+  for (const Status& status :
+       JoinWith([](CommOptions*, int32_t*, int32_t* world) { *world = 2; })) {
     REQUIRE(status.code() == SPARSESEL_MISMATCH);
   }
   RequireAll(JoinWith([](CommOptions* options, int32_t*, int32_t*) {

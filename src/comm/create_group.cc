@@ -21,8 +21,7 @@ Status CheckMemory(const CommOptions& options) {
     return Status::Error(SPARSESEL_INVALID_ARGUMENT, "a group's memory is host or device, not %d",
                          options.memory);
   }
-  if (options.transport == SPARSESEL_TRANSPORT_PEER &&
-      options.memory != SPARSESEL_MEMORY_DEVICE) {
+  if (options.transport == SPARSESEL_TRANSPORT_PEER && options.memory != SPARSESEL_MEMORY_DEVICE) {
     return Status::Error(SPARSESEL_INVALID_ARGUMENT,
                          "the transport peer moves device memory, and the group's is host");
   }
@@ -179,7 +178,7 @@ Status JoinGroup(int32_t rank, int32_t world, const CommOptions& options,
     return Status::Error(SPARSESEL_INVALID_ARGUMENT,
                          "a group of %d ranks needs a bootstrap with start, test and free", world);
   }
-  const Status local = CheckJoin(rank, world, options);
+  const Status local = options.invalid.ok() ? CheckJoin(rank, world, options) : options.invalid;
   if (local.ok() && WantsDevice(options)) return JoinDeviceGroup(rank, world, options, comm);
   // What is wrong here is still told to the others, who would wait for this rank.
   CommOptions own = options;

@@ -125,8 +125,9 @@ Status Buffer::Take(const Environment& environment, int32_t memory, size_t bytes
   if (bytes > 0) {
     void* const pointer = Allocate(environment, memory, bytes, tag);
     if (pointer == nullptr) {
-      return Status::Error(SPARSESEL_OUT_OF_MEMORY, "%u bytes of %s memory for %s are not to be had",
-                           bytes, MemoryName(memory), tag);
+      return Status::Error(SPARSESEL_OUT_OF_MEMORY,
+                           "%u bytes of %s memory for %s are not to be had", bytes,
+                           MemoryName(memory), tag);
     }
     buffer.environment_ = environment;
     buffer.data_ = static_cast<std::byte*>(pointer);

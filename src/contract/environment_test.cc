@@ -20,7 +20,8 @@ void* Allocate(void* context, int32_t, size_t bytes, size_t alignment, const cha
   auto& counts = *static_cast<Counts*>(context);
   if (bytes > 1 << 20) return nullptr;
   ++counts.taken;
-  void* const pointer = std::aligned_alloc(alignment, (bytes + 2 * alignment) / alignment * alignment);
+  void* const pointer =
+      std::aligned_alloc(alignment, (bytes + 2 * alignment) / alignment * alignment);
   std::memset(pointer, 0xee, bytes);
   return static_cast<char*>(pointer) + counts.misalign;
 }

@@ -65,8 +65,8 @@ Status Gather(CustomChannel& channel, const void* send, void* receive, uint64_t 
 Status CompareIfFirst(CustomChannel& channel) {
   if (!channel.begins) return {};
   channel.begins = false;
-  SPARSESEL_RETURN_IF_ERROR(Gather(channel, &channel.message, channel.messages.get(),
-                                   sizeof(CallMessage)));
+  SPARSESEL_RETURN_IF_ERROR(
+      Gather(channel, &channel.message, channel.messages.get(), sizeof(CallMessage)));
   return CompareCalls({channel.messages.get(), channel.world});
 }
 
@@ -264,8 +264,8 @@ Status MakeCustomChannel(std::shared_ptr<CustomRank> rank, HostChannel* channel)
   made->messages = std::make_unique<CallMessage[]>(made->world);
   if (!rank->custom_data || rank->custom.all_to_all == nullptr || made->world == 1) {
     // Whole lines, so that every rank's elements are aligned.
-    made->chunk = std::max(kLeastChunk,
-                           kScratch / made->world / kBufferAlignment * kBufferAlignment);
+    made->chunk =
+        std::max(kLeastChunk, kScratch / made->world / kBufferAlignment * kBufferAlignment);
     made->sizes = std::make_unique<uint64_t[]>((1 + made->world) * 2 * made->world);
     SPARSESEL_RETURN_IF_ERROR(Buffer::Take(rank->environment, SPARSESEL_MEMORY_HOST,
                                            (1 + made->world) * made->chunk, "transport scratch",

@@ -1,5 +1,5 @@
-// The group whose ranks may be anywhere: its control plane is the caller's bootstrap; its data plane,
-// on host memory, is the caller's transport table, or the bootstrap again.
+// The group whose ranks may be anywhere: its control plane is the caller's bootstrap; its data
+// plane, on host memory, is the caller's transport table, or the bootstrap again.
 #ifndef SPARSESEL_TRANSPORT_CUSTOM_GROUP_H_
 #define SPARSESEL_TRANSPORT_CUSTOM_GROUP_H_
 
@@ -22,7 +22,7 @@ struct CustomRank : std::enable_shared_from_this<CustomRank> {
   const int32_t world;
   const Environment environment;
   const sparsesel_bootstrap bootstrap;
-  const bool custom_data;  // the data plane is `custom`, not the bootstrap
+  const bool custom_data;      // the data plane is `custom`, not the bootstrap
   const std::string identity;  // what custom.identity points to, copied
   const sparsesel_transport custom;
   const HostChannelTable channel_table;

@@ -15,8 +15,7 @@ enum class Plane { kBootstrap, kAllGatherOnly, kFull };
 Comms Join(FakeNetwork& network, int32_t world, Plane plane, int64_t limit = 20'000'000'000) {
   Comms comms(static_cast<size_t>(world));
   RequireOk(OnEachRank(world, [&](int32_t rank) {
-    CommOptions options =
-        network.Options(rank, plane != Plane::kBootstrap, plane == Plane::kFull);
+    CommOptions options = network.Options(rank, plane != Plane::kBootstrap, plane == Plane::kFull);
     options.startup_timeout = static_cast<uint64_t>(limit);
     options.steady_timeout = static_cast<uint64_t>(limit);
     return JoinGroup(rank, world, options, &comms[static_cast<size_t>(rank)]);
@@ -35,8 +34,8 @@ TEST_CASE("custom and bootstrap: every operation gives every rank its data") {
   CAPTURE(world, static_cast<int>(plane));
   FakeNetwork network(world);
   const Comms comms = Join(network, world, plane);
-  REQUIRE(At(comms, 0).transport() ==
-          (plane == Plane::kBootstrap ? SPARSESEL_TRANSPORT_BOOTSTRAP : SPARSESEL_TRANSPORT_CUSTOM));
+  REQUIRE(At(comms, 0).transport() == (plane == Plane::kBootstrap ? SPARSESEL_TRANSPORT_BOOTSTRAP
+                                                                  : SPARSESEL_TRANSPORT_CUSTOM));
   CheckChannels(comms, MakeChannels(comms), 5);
   REQUIRE(At(comms, world - 1).State().ok());
 }
@@ -110,9 +109,9 @@ TEST_CASE("bootstrap: all_to_all sizes that do not match are a mismatch on all")
                           if (rank == 2) receives[1] = 4;
                           std::byte bytes[4];
                           Blocks blocks;
-                          return channel.table->all_to_all(
-                              channel.self.get(), bytes, none.data(), none.data(), bytes,
-                              receives.data(), none.data(), &blocks);
+                          return channel.table->all_to_all(channel.self.get(), bytes, none.data(),
+                                                           none.data(), bytes, receives.data(),
+                                                           none.data(), &blocks);
                         }),
              SPARSESEL_MISMATCH, 1);
 }
@@ -142,10 +141,8 @@ TEST_CASE("a bootstrap that fails, throws or never ends", "[bug_G05]") {
   FakeNetwork network(2);
   const Comms comms = Join(network, 2, Plane::kBootstrap, 100 * kMillisecond);
   network.rank(0).*member = fault;
-  const Status status =
-      OnEachRank(2, [&](int32_t rank) {
-        return At(comms, rank).Enter(CallKind::kPrepare, 0, Status());
-      })[0];
+  const Status status = OnEachRank(
+      2, [&](int32_t rank) { return At(comms, rank).Enter(CallKind::kPrepare, 0, Status()); })[0];
   INFO(status.text());
   if (member == &FakeRank::free) {
     // It has no status to fail with, but it may throw.

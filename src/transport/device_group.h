@@ -9,8 +9,8 @@
 
 namespace sparsesel {
 
-// OK, or why no device group can be made here. A rank that joins a group asks before the ranks meet,
-// so that all hear of it.
+// OK, or why no device group can be made here. A rank that joins a group asks before the ranks
+// meet, so that all hear of it.
 Status DeviceGroupSupport(const CommOptions& options);
 
 // All ranks of a group in this process. `options` are validated: transport AUTO or PEER.

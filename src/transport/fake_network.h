@@ -17,7 +17,7 @@ namespace sparsesel {
 // Everyone's contribution to each exchange, kept by its number.
 class FakeExchange {
  public:
-  explicit FakeExchange(size_t world) : next_(world) , world_(world) {}
+  explicit FakeExchange(size_t world) : next_(world), world_(world) {}
 
   // Returns the number of this rank's exchange.
   size_t Put(size_t rank, const void* send, size_t bytes) {
@@ -132,8 +132,8 @@ inline void FakeFree(void* context, void* request) {
 }
 
 // Puts `bytes`, waits for all; the number is that of the exchange.
-inline sparsesel_status FakeMeet(FakeRank& fake, const void* send, uint64_t bytes,
-                                 uint64_t timeout, size_t* number) {
+inline sparsesel_status FakeMeet(FakeRank& fake, const void* send, uint64_t bytes, uint64_t timeout,
+                                 size_t* number) {
   if (const auto status = FakeRank::Act(fake.transport); status != SPARSESEL_OK) return status;
   *number = fake.data->Put(fake.rank, send, bytes);
   const auto limit = std::chrono::nanoseconds(std::min<uint64_t>(timeout, 60'000'000'000));
@@ -155,8 +155,8 @@ inline sparsesel_status FakeAllGather(void* context, const void* send, void* rec
 
 inline sparsesel_status FakeAllToAll(void* context, const void* send, const uint64_t* send_bytes,
                                      const uint64_t* send_offsets, void* receive,
-                                     const uint64_t* receive_bytes,
-                                     const uint64_t* receive_offsets, void*, uint64_t timeout) {
+                                     const uint64_t* receive_bytes, const uint64_t* receive_offsets,
+                                     void*, uint64_t timeout) {
   FakeRank& fake = Fake(context);
   // A table of (offset, bytes) for each receiver, then the data.
   std::vector<std::byte> message(fake.world * sizeof(uint64_t));
@@ -178,8 +178,8 @@ inline sparsesel_status FakeAllToAll(void* context, const void* send, const uint
   return status;
 }
 
-inline sparsesel_status FakeSumInt32(void* context, const void* send, void* receive,
-                                     uint64_t count, void*, uint64_t timeout) {
+inline sparsesel_status FakeSumInt32(void* context, const void* send, void* receive, uint64_t count,
+                                     void*, uint64_t timeout) {
   FakeRank& fake = Fake(context);
   size_t number;
   const auto status = FakeMeet(fake, send, count * sizeof(int32_t), timeout, &number);

@@ -22,7 +22,7 @@ struct Blocks {
 };
 
 struct HostChannelTable {
-  const char* name;          // "threads", "custom", "bootstrap"
+  const char* name;  // "threads", "custom", "bootstrap"
   // True: blocks point into the peers' own send buffers and `receive` may be null. Then a send
   // buffer stays in use until the peers have consumed it, which drain waits for.
   bool reads_peers_directly;
@@ -30,8 +30,8 @@ struct HostChannelTable {
   bool has_sum_int32;
 
   // Begins an execute: stores what is to be compared. The first operation after it compares the
-  // messages of all ranks before moving data; a verdict that is not OK is returned by that operation
-  // on every rank, and leaves the group usable. Local, never blocks. `deadline` is on the
+  // messages of all ranks before moving data; a verdict that is not OK is returned by that
+  // operation on every rank, and leaves the group usable. Local, never blocks. `deadline` is on the
   // environment's clock and holds for all operations, and drain, until the next begin.
   void (*begin)(void* self, const CallMessage& message, int64_t deadline);
 
@@ -57,8 +57,8 @@ struct HostChannelTable {
   // ns this rank has waited for each rank so far, where it can tell; `wait` has kMaxWorld entries.
   void (*waits)(const void* self, uint64_t* wait);
   // Says that this rank has finished with the blocks of its operations so far. Local, never blocks.
-  // Called at the end of every execute, successful or not, so that a peer's next drain finds nothing
-  // to wait for.
+  // Called at the end of every execute, successful or not, so that a peer's next drain finds
+  // nothing to wait for.
   void (*consumed)(void* self);
 };
 

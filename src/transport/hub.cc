@@ -37,7 +37,7 @@ void Hub::Fail(const Status& why) {
 
 void Hub::FailLocked(const Status& why) {
   if (!state_.Fail(why)) return;
-  for (Wait* wait = waits_; wait != nullptr; wait = wait->next) wait->lane->changed_.notify_all();
+  for (Wait* wait = waits_; wait != nullptr; wait = wait->next) wait->lane->met_.notify_all();
 }
 
 void Hub::Leave(int32_t rank) {
@@ -93,11 +93,11 @@ Status Hub::DifferentCalls() const {
   for (const Wait* wait = waits_; wait != nullptr; wait = wait->next) {
     if (wait->lane != zero->lane && (other == nullptr || wait->rank < other->rank)) other = wait;
   }
-  return Status::Error(SPARSESEL_MISMATCH,
-                       "every rank waits, but not for the same: rank 0 in %s on channel %d, rank %d "
-                       "in %s on channel %d (-1 is the control plane)",
-                       zero->call, zero->lane->index_, other->rank, other->call,
-                       other->lane->index_)
+  return Status::Error(
+             SPARSESEL_MISMATCH,
+             "every rank waits, but not for the same: rank 0 in %s on channel %d, rank %d "
+             "in %s on channel %d (-1 is the control plane)",
+             zero->call, zero->lane->index_, other->rank, other->call, other->lane->index_)
       .WithRank(other->rank);
 }
 

@@ -50,21 +50,21 @@ Lane::Lane(Hub* hub, int32_t index, bool overlaps)
       posts_(std::make_unique<Post[]>(2 * Index(hub->world()))),
       messages_(std::make_unique<CallMessage[]>(2 * Index(hub->world()))) {}
 
-Status Lane::Meet(int32_t rank, int64_t deadline, const char* call,
-                  std::atomic<uint64_t>* waited) {
+Status Lane::Meet(int32_t rank, int64_t deadline, const char* call, std::atomic<uint64_t>* waited) {
   Hub::Wait wait{rank, this, Hub::Goal::kMeet, 0, call};
   {
     const std::lock_guard lock(hub_->mutex_);
     Seat& seat = seats_[Index(rank)];
-    ReleaseLocked(&seat, seat.entered);
+    ReleaseLocked(&seat);
     if (hub_->state_.failed()) return hub_->state_.Earlier();
     wait.operation = ++seat.entered;
     ++hub_->changes_;
     if (++arrived_ == hub_->world()) {
       arrived_ = 0;
       last_[wait.operation & 1] = rank;
+      reading_ = hub_->world();
       completed_.store(wait.operation, std::memory_order_release);
-      changed_.notify_all();
+      met_.notify_all();
       return {};
     }
     hub_->FailIfLeftBehind(wait);
@@ -120,15 +120,16 @@ Status Lane::Await(Hub::Wait* wait, int64_t deadline) {
       }
     }
     const int64_t left = std::max<int64_t>(deadline, 0) - std::max<int64_t>(now, 0);
-    changed_.wait_for(lock,
-                      std::chrono::nanoseconds(std::clamp(left, kShortestSlice, kLongestSlice)));
+    std::condition_variable& condition = wait->goal == Hub::Goal::kMeet ? met_ : drained_;
+    condition.wait_for(lock,
+                       std::chrono::nanoseconds(std::clamp(left, kShortestSlice, kLongestSlice)));
   }
   hub_->Remove(wait);
   return result;
 }
 
 bool Lane::Reached(const Hub::Wait& wait) const {
-  if (wait.goal == Hub::Goal::kDrain) return FirstMissing(wait) < 0;
+  if (wait.goal == Hub::Goal::kDrain) return reading_ == 0;
   return completed_.load(std::memory_order_relaxed) >= wait.operation;
 }
 
@@ -137,7 +138,7 @@ int32_t Lane::FirstMissing(const Hub::Wait& wait) const {
   const bool meets = wait.goal == Hub::Goal::kMeet;
   for (int32_t rank = 0; rank < hub_->world(); ++rank) {
     const Seat& seat = seats_[Index(rank)];
-    if (meets ? seat.entered < wait.operation : !seat.left && seat.released < completed) {
+    if (meets ? seat.entered < wait.operation : seat.released < completed) {
       return rank;
     }
   }
@@ -165,40 +166,34 @@ Status Lane::Expired(const Hub::Wait& wait) const {
       .WithRank(missing);
 }
 
-void Lane::ReleaseLocked(Seat* seat, uint64_t operation) {
-  if (seat->released >= operation) return;
-  seat->released = operation;
-  if (drains_ > 0) changed_.notify_all();
+void Lane::ReleaseLocked(Seat* seat) {
+  const uint64_t completed = completed_.load(std::memory_order_relaxed);
+  if (seat->released == completed) return;
+  seat->released = completed;
+  if (--reading_ == 0) drained_.notify_all();
 }
 
 void Lane::Release(int32_t rank) {
   const std::lock_guard lock(hub_->mutex_);
-  Seat& seat = seats_[Index(rank)];
-  ReleaseLocked(&seat, seat.entered);
+  ReleaseLocked(&seats_[Index(rank)]);
 }
 
 Status Lane::Drain(int32_t rank, int64_t deadline, const char* call) {
   Hub::Wait wait{rank, this, Hub::Goal::kDrain, 0, call};
   {
     const std::lock_guard lock(hub_->mutex_);
-    Seat& seat = seats_[Index(rank)];
-    ReleaseLocked(&seat, seat.entered);
+    ReleaseLocked(&seats_[Index(rank)]);
     if (Reached(wait)) return {};
-    ++drains_;
   }
-  const Status result = Await(&wait, deadline);
-  const std::lock_guard lock(hub_->mutex_);
-  --drains_;
-  return result;
+  return Await(&wait, deadline);
 }
 
 void Lane::Leave(int32_t rank) {
   const std::lock_guard lock(hub_->mutex_);
   Seat& seat = seats_[Index(rank)];
-  ReleaseLocked(&seat, seat.entered);
+  ReleaseLocked(&seat);
   seat.left = true;
   ++left_count_;
-  if (drains_ > 0) changed_.notify_all();
   for (Hub::Wait* wait = hub_->waits_; wait != nullptr; wait = wait->next) {
     if (wait->lane == this) hub_->FailIfLeftBehind(*wait);
   }

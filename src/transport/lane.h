@@ -1,9 +1,9 @@
 // A sequence of operations that all ranks of a hub go through in one order: the control plane, or
 // the channels of one workspace slot.
 //
-// For operation n a rank writes its post, then meets the others. Posts are kept twice, by the parity
-// of n: a rank can write for n + 2 only after n + 1 was complete, so after every rank had entered
-// n + 1, and with that had finished reading the posts of n.
+// For operation n a rank writes its post, then meets the others. Posts are kept twice, by the
+// parity of n: a rank can write for n + 2 only after n + 1 was complete, so after every rank had
+// entered n + 1, and with that had finished reading the posts of n.
 //
 // What posts point to is read by peers after the meeting. A rank says that it has finished by
 // entering its next operation, or by Release; Drain waits until all have.
@@ -38,7 +38,7 @@ const char* OperationName(Operation operation);
 struct Post {
   Operation operation = Operation::kBarrier;
   bool begins = false;  // the first operation after begin: `message` is to be compared
-  uint64_t bytes = 0;  // what it sends to each; of all-to-all unused; of sums the element count
+  uint64_t bytes = 0;   // what it sends to each; of all-to-all unused; of sums the element count
   const std::byte* send = nullptr;
   sparsesel_status status = SPARSESEL_OK;         // control only: why this rank has no data
   std::vector<std::byte> staged;                  // control only: a copy of the data
@@ -57,9 +57,7 @@ class Lane {
 
   // This rank's own post and message of its next operation; only while open().
   Post& NextPost(int32_t rank) { return post(rank, entered(rank) + 1); }
-  CallMessage& NextMessage(int32_t rank) {
-    return messages(entered(rank) + 1)[Index(rank)];
-  }
+  CallMessage& NextMessage(int32_t rank) { return messages(entered(rank) + 1)[Index(rank)]; }
 
   // Returns when all ranks have entered the operation, or the group has failed. `call` is static
   // storage. Adds the time waited to `waited[r]` of the rank that came last, if not null.
@@ -99,7 +97,7 @@ class Lane {
   Status Await(Hub::Wait* wait, int64_t deadline);
   // These want the hub's mutex held.
   bool Reached(const Hub::Wait& wait) const;
-  void ReleaseLocked(Seat* seat, uint64_t operation);
+  void ReleaseLocked(Seat* seat);
   int32_t FirstMissing(const Hub::Wait& wait) const;
   // A rank that is missing and will never come, or -1.
   int32_t MissingForGood(uint64_t operation) const;
@@ -117,8 +115,10 @@ class Lane {
   std::array<Seat, kMaxWorld> seats_;
   int32_t arrived_ = 0;  // ranks in operation completed_ + 1
   int32_t left_count_ = 0;
-  int32_t drains_ = 0;
-  std::condition_variable changed_;
+  int32_t reading_ = 0;  // seats that have not released operation completed_
+  // Apart, since every meeting ends in as many releases as there are ranks.
+  std::condition_variable met_;
+  std::condition_variable drained_;
 };
 
 }  // namespace sparsesel

@@ -15,8 +15,8 @@ namespace sparsesel {
 
 inline constexpr int64_t kMillisecond = 1'000'000;
 
-// Runs `body(rank)` for all ranks at once and returns what each returned. Catch's assertions are for
-// one thread, so bodies return a Status instead.
+// Runs `body(rank)` for all ranks at once and returns what each returned. Catch's assertions are
+// for one thread, so bodies return a Status instead.
 inline std::vector<Status> OnEachRank(int32_t world, const std::function<Status(int32_t)>& body) {
   std::vector<Status> results(static_cast<size_t>(world));
   std::vector<std::thread> threads;

@@ -41,10 +41,11 @@ void Begin(void* self, const CallMessage& message, int64_t deadline) {
   channel.deadline = deadline;
 }
 
-Status OperationMismatch(int32_t rank, const char* field, const char* expected,
-                         const char* found) {
-  return Status::Error(SPARSESEL_MISMATCH, "ranks disagree in an exchange: %s is %s on rank 0, %s "
-                       "on rank %d", field, expected, found, rank)
+Status OperationMismatch(int32_t rank, const char* field, const char* expected, const char* found) {
+  return Status::Error(SPARSESEL_MISMATCH,
+                       "ranks disagree in an exchange: %s is %s on rank 0, %s "
+                       "on rank %d",
+                       field, expected, found, rank)
       .WithRank(rank);
 }
 
@@ -112,8 +113,8 @@ Post* NextPost(ThreadChannel& channel, Operation operation, const void* send, ui
 
 Status MeetAndJudge(ThreadChannel& channel) {
   channel.begins = false;
-  SPARSESEL_RETURN_IF_ERROR(channel.lane->Meet(channel.rank(), channel.deadline, channel.call(),
-                                               channel.waited.data()));
+  SPARSESEL_RETURN_IF_ERROR(
+      channel.lane->Meet(channel.rank(), channel.deadline, channel.call(), channel.waited.data()));
   return Judge(channel);
 }
 
@@ -203,7 +204,7 @@ void Consumed(void* self) {
 
 const HostChannelTable* ThreadChannelTable() {
   static constexpr HostChannelTable table = {
-      "threads", true,           true,    true,  Begin, AllGather, AllToAll, ChannelSumBf16,
+      "threads",       true,    true,  true,  Begin,    AllGather, AllToAll, ChannelSumBf16,
       ChannelSumInt32, Barrier, Drain, Waits, Consumed,
   };
   return &table;
@@ -211,8 +212,7 @@ const HostChannelTable* ThreadChannelTable() {
 
 HostChannel MakeThreadChannel(std::shared_ptr<ThreadRank> rank, int32_t index, bool overlaps) {
   std::shared_ptr<Lane> lane = rank->hub->TakeLane(index, overlaps);
-  return {ThreadChannelTable(),
-          std::make_shared<ThreadChannel>(std::move(rank), std::move(lane))};
+  return {ThreadChannelTable(), std::make_shared<ThreadChannel>(std::move(rank), std::move(lane))};
 }
 
 }  // namespace sparsesel

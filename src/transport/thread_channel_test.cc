@@ -107,10 +107,10 @@ TEST_CASE("threads: 64-bit sizes are compared whole", "[bug_C15]") {
              SPARSESEL_MISMATCH, 1);
   const auto exchange = [&](int32_t rank, uint64_t to_one) {
     const HostChannel& channel = channels[static_cast<size_t>(rank)];
-    const std::vector<uint64_t> send = rank == 0 ? std::vector<uint64_t>{0, to_one}
-                                                 : std::vector<uint64_t>{0, 0};
-    const std::vector<uint64_t> receive = rank == 0 ? std::vector<uint64_t>{0, 0}
-                                                    : std::vector<uint64_t>{kLarge, 0};
+    const std::vector<uint64_t> send =
+        rank == 0 ? std::vector<uint64_t>{0, to_one} : std::vector<uint64_t>{0, 0};
+    const std::vector<uint64_t> receive =
+        rank == 0 ? std::vector<uint64_t>{0, 0} : std::vector<uint64_t>{kLarge, 0};
     const std::vector<uint64_t> none{0, 0};
     Blocks blocks;
     return channel.table->all_to_all(channel.self.get(), &byte, send.data(), none.data(), nullptr,
