@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sparsesel.h"
@@ -49,8 +50,13 @@ class Group {
  public:
   explicit Group(int32_t world);
   Group(int32_t world, const sparsesel_comm_options& options);
-  Group(const Group&) = delete;
-  Group& operator=(const Group&) = delete;
+  // Of comms that were made otherwise; owns them.
+  explicit Group(std::vector<sparsesel_comm*> comms = {}) : comms_(std::move(comms)) {}
+  Group(Group&& other) noexcept : comms_(std::exchange(other.comms_, {})) {}
+  Group& operator=(Group&& other) noexcept {
+    std::swap(comms_, other.comms_);
+    return *this;
+  }
   ~Group();
 
   int32_t world() const { return static_cast<int32_t>(comms_.size()); }

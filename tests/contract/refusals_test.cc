@@ -222,7 +222,6 @@ TEST_CASE("refusals: a position outside its score row, and a mapped id beyond 31
       CHECK(results.outcomes[1].error.rank == static_cast<int32_t>(rank));
       for (const RankOutput& output : results.ranks) CHECK(output.stray == "");
     }
-    CHECK(Check(bound, job, BatchOfKinds(MakeJob(2, 8, 16, {4}), 0, 1)) == "");
     CHECK(Check(bound, job, with(1, 7, 0)) == "");
   }
 }
