@@ -2,6 +2,7 @@
 #include <cuda_runtime.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "kernels/sampled_config.h"
 #include "kernels/sampled_plan.h"
@@ -71,27 +72,33 @@ int32_t SampledConfigs(const SelectDevice& device, const SelectShape& shape, Sel
   return count;
 }
 
-// Few rows: as many blocks a row as the chip allows. Many rows: fewer, larger shares. A register-held
-// share that is mostly empty wastes samples, so the smallest that fits is best.
+// What measuring on one H200 suggests (docs/kernels.md). As many blocks a row as leave each processor
+// about one; then the kernel that holds the row with the fewest empty slots; samples enough for buckets
+// of even size, few enough that ranking them (quadratic, shared by the row's blocks) stays cheap.
 SelectConfig SampledDefault(const SelectDevice& device, const SelectShape& shape) {
+  const int64_t keys = static_cast<int64_t>(shape.lists) * shape.length;
+  const int32_t smallest = keys > 16384 ? 8 : keys > 8192 ? 4 : 2;
+  // Clusters of 16 do not pack a chip completely: eight of them already share processors.
+  const int64_t room = keys > 8192 ? device.processors : device.processors * 9 / 10;
+  int32_t wanted = 16;
+  while (wanted > smallest && int64_t{shape.rows} * wanted > room) wanted /= 2;
+  const int32_t samples = keys > 65536 ? 1024 : wanted <= 8 || keys <= 16384 ? 256 : 512;
+
   SelectConfig best;
-  double best_cost = 0;
+  int32_t best_rank = 0;
   for (const int32_t cluster : kSampledClusters) {
     for (const SampledKernelKind& kind : kSampledKernels) {
       if (kind.cluster != (cluster > 1)) continue;
-      for (const int32_t samples : kSampledSamples) {
-        const SelectConfig config = {cluster, kind.threads, kind.keys, samples};
+      for (const int32_t count : kSampledSamples) {
+        const SelectConfig config = {cluster, kind.threads, kind.keys, count};
         if (!SampledSupports(device, shape, config)) continue;
-        const double blocks = static_cast<double>(shape.rows) * cluster;
-        const double share = static_cast<double>(shape.lists) * shape.length / cluster;
-        const double held = kind.keys > 0 ? static_cast<double>(kind.threads) * kind.keys : share;
-        const double waves = std::max(1.0, blocks * kind.threads / (device.processors * 1024.0));
-        const double cost = waves * (2.0 + held / 4096 + (kind.keys == 0 ? 2.0 : 0.0) +
-                                     static_cast<double>(samples) * samples / cluster / 65536) +
-                            held / share * 0.5;
-        if (best.cluster == 0 || cost < best_cost) {
+        // In order of weight: cluster size, samples, threads, slots per thread.
+        const int32_t rank = 1000000 * (cluster > wanted ? 16 + cluster : wanted / cluster) +
+                             100 * std::abs(count - samples) + (kind.threads == 512 ? 0 : 50) +
+                             (kind.keys == 0 ? 32 : kind.keys);
+        if (best.cluster == 0 || rank < best_rank) {
           best = config;
-          best_cost = cost;
+          best_rank = rank;
         }
       }
     }

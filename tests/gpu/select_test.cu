@@ -1,5 +1,5 @@
 // Device selection against the CPU: every configuration, every kind of input, poisoned outputs with
-// canaries between the rows. `select_test small` is a reduced run for compute-sanitizer.
+// canaries between the rows. `select_test small` is a reduced run, `tiny` one for compute-sanitizer.
 #include <cuda_runtime.h>
 
 #include <algorithm>
@@ -27,6 +27,7 @@ SelectDevice device;
 long checks = 0;
 long failures = 0;
 bool small = false;
+int pattern_step = 1;
 
 constexpr int32_t kGuard = 3;  // elements between rows of an output
 constexpr int32_t kPoison32 = 0x5a5a5a5a;
@@ -173,7 +174,7 @@ void RunRecords() {
   const std::vector<int32_t> ks = small ? std::vector<int32_t>{3, 2048}
                                         : std::vector<int32_t>{1, 3, 2047, 2048, 4096};
   uint32_t seed = 1;
-  for (int p = 0; p < static_cast<int>(Pattern::kCount); ++p) {
+  for (int p = 0; p < static_cast<int>(Pattern::kCount); p += pattern_step) {
     for (const int32_t world : worlds) {
       for (const int32_t length : lengths) {
         if (small && length == 2048 && world != 16) continue;
@@ -184,7 +185,7 @@ void RunRecords() {
     }
   }
   if (!small) {
-    for (int p = 0; p < static_cast<int>(Pattern::kCount); ++p) {
+    for (int p = 0; p < static_cast<int>(Pattern::kCount); p += pattern_step) {
       const Case c = MakeCase(static_cast<Pattern>(p), 3, std::vector<int32_t>(16, 2048), ++seed);
       TestRecords(c, 2048, 512);
       const Case wide = MakeCase(static_cast<Pattern>(p), 1, std::vector<int32_t>(64, 2048), ++seed);
@@ -198,7 +199,7 @@ void RunRecords() {
 
 void RunPrefixes() {
   uint32_t seed = 1000;
-  for (int p = 0; p < static_cast<int>(Pattern::kCount); ++p) {
+  for (int p = 0; p < static_cast<int>(Pattern::kCount); p += pattern_step) {
     for (const int32_t world : small ? std::vector<int32_t>{16} : std::vector<int32_t>{1, 2, 4, 8, 16}) {
       Case c = MakeCase(static_cast<Pattern>(p), 2, std::vector<int32_t>(world, 2048), ++seed);
       SortLists(c);
@@ -213,7 +214,7 @@ void RunPrefixes() {
 
 void RunSplit() {
   uint32_t seed = 5000;
-  for (int p = 0; p < static_cast<int>(Pattern::kCount); ++p) {
+  for (int p = 0; p < static_cast<int>(Pattern::kCount); p += pattern_step) {
     for (const int32_t length : small ? std::vector<int32_t>{2049} : std::vector<int32_t>{1, 2049, 8192, 32768}) {
       const int32_t rows = 5;
       const int32_t k = 2048;
@@ -258,7 +259,9 @@ void RunSplit() {
 
 int main(int argc, char** argv) {
   using namespace sparsesel::testing;
-  small = argc > 1 && std::strcmp(argv[1], "small") == 0;
+  const bool tiny = argc > 1 && std::strcmp(argv[1], "tiny") == 0;
+  small = tiny || (argc > 1 && std::strcmp(argv[1], "small") == 0);
+  if (tiny) pattern_step = 9;  // random, one key, one list only
   CHECK_CUDA(sparsesel::kernels::QuerySelectDevice(0, &device));
   CHECK_CUDA(sparsesel::kernels::PrepareSampled(device));
   const auto part = [](const char* name, void (*run)()) {
