@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "contract/allocation_probe.h"
+
 namespace contract {
 namespace {
 
@@ -139,7 +141,12 @@ sparsesel_status ExecuteRank(const Bound& bound, const Job& job, const Batch& ba
   io.out_id_stride = id_stride;
   io.out_score_stride = score_stride;
   io.tag = batch.tag;
-  const sparsesel_status status = sparsesel_execute(bound.binding(rank), &io, nullptr, error);
+  sparsesel_status status = SPARSESEL_OK;
+  {
+    const AllocationCount count;
+    status = sparsesel_execute(bound.binding(rank), &io, nullptr, error);
+    output->allocations = count.value();
+  }
 
   if (!ids.IsIntactAround()) output->stray += "around the ids; ";
   if (!out_ids.IsIntactAround()) output->stray += "around the output ids; ";
@@ -284,6 +291,9 @@ std::string Compare(const Job& job, const std::vector<oracle::Answer>& expected,
   if (!AllOk(results.outcomes)) return Describe(results.outcomes);
   for (int32_t rank = 0; rank < job.world(); ++rank) {
     const RankOutput& output = results.ranks[static_cast<size_t>(rank)];
+    if (output.allocations != 0) {
+      return Place(rank, -1, -1) + std::to_string(output.allocations) + " allocations in execute";
+    }
     if (!output.stray.empty()) return Place(rank, -1, -1) + "written: " + output.stray;
     for (int32_t row = 0; row < output.rows; ++row) {
       const std::string difference = CompareRow(

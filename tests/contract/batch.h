@@ -58,6 +58,7 @@ struct RankOutput {
   std::vector<uint32_t> score_bits;  // rows x k, empty if not asked for
   std::vector<int32_t> counts;       // empty if not asked for
   std::string stray;                 // what was written that may not be
+  int64_t allocations = 0;           // of this rank's thread inside execute
 };
 
 struct Results {

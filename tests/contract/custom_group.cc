@@ -4,6 +4,8 @@
 #include <chrono>
 #include <cstring>
 
+#include "contract/allocation_probe.h"
+
 namespace contract {
 namespace {
 
@@ -62,6 +64,7 @@ struct CustomGroup::Rank {
 
 sparsesel_status CustomGroup::Start(void* context, const void* send, void* receive, size_t bytes,
                                     void** request) {
+  const AllocationPause pause;
   auto* const self = static_cast<Rank*>(context);
   Control& control = *self->group->control_;
   const std::lock_guard<std::mutex> lock(control.mutex);
@@ -78,6 +81,7 @@ sparsesel_status CustomGroup::Start(void* context, const void* send, void* recei
 }
 
 sparsesel_status CustomGroup::Test(void* context, void*) {
+  const AllocationPause pause;
   auto* const self = static_cast<Rank*>(context);
   Control& control = *self->group->control_;
   const std::lock_guard<std::mutex> lock(control.mutex);
@@ -93,6 +97,7 @@ sparsesel_status CustomGroup::Test(void* context, void*) {
 }
 
 void CustomGroup::Free(void* context, void*) {
+  const AllocationPause pause;
   auto* const self = static_cast<Rank*>(context);
   Control& control = *self->group->control_;
   const std::lock_guard<std::mutex> lock(control.mutex);
@@ -102,6 +107,7 @@ void CustomGroup::Free(void* context, void*) {
 
 sparsesel_status CustomGroup::AllGather(void* context, const void* send, void* receive,
                                         uint64_t bytes, void*, uint64_t timeout) {
+  const AllocationPause pause;
   auto* const self = static_cast<Rank*>(context);
   if (self->Fails()) return self->group->faults_.failure.load();
   const bool met =
@@ -118,6 +124,7 @@ sparsesel_status CustomGroup::AllToAll(void* context, const void* send, const ui
                                        const uint64_t* send_offsets, void* receive,
                                        const uint64_t* receive_bytes,
                                        const uint64_t* receive_offsets, void*, uint64_t timeout) {
+  const AllocationPause pause;
   auto* const self = static_cast<Rank*>(context);
   if (self->Fails()) return self->group->faults_.failure.load();
   struct Message {
@@ -145,6 +152,7 @@ sparsesel_status CustomGroup::AllToAll(void* context, const void* send, const ui
 
 sparsesel_status CustomGroup::SumBf16(void* context, const void* send, void* receive,
                                       uint64_t count, void*, uint64_t timeout) {
+  const AllocationPause pause;
   auto* const self = static_cast<Rank*>(context);
   if (self->Fails()) return self->group->faults_.failure.load();
   const bool met =
@@ -162,6 +170,7 @@ sparsesel_status CustomGroup::SumBf16(void* context, const void* send, void* rec
 
 sparsesel_status CustomGroup::SumInt32(void* context, const void* send, void* receive,
                                        uint64_t count, void*, uint64_t timeout) {
+  const AllocationPause pause;
   auto* const self = static_cast<Rank*>(context);
   if (self->Fails()) return self->group->faults_.failure.load();
   const bool met =
