@@ -1,3 +1,4 @@
+/* clang-format off: laid out by hand, so that values and comments can be read as tables. */
 /* sparsesel: the same exact, ordered, global top-k on every rank.
  *
  * Every rank of a group holds, per query row, its own candidates: (score, id) pairs. sparsesel gives
@@ -31,16 +32,18 @@
  *     count that a plan prepares for). Strides count elements, sizes count bytes, times nanoseconds.
  *  8. "Collective" calls are made by every rank of the group, in one order. They first compare what
  *     the ranks pass; disagreement is SPARSESEL_MISMATCH on every rank, and a rank that failed gives
- *     every rank its own status, with `error->rank` naming it. They end within the group's start-up
- *     limit, execute within its steady limit.
+ *     every rank its own status, with `error->rank` naming it. Each of their waits ends within the
+ *     group's start-up limit, those of execute within its steady limit.
  *  9. Threads: functions on different handles may run at once. One handle is used by one thread at a
  *     time, except in comm_status, comm_abort, binding_stats and the releases, which any thread may
- *     call at any time and which never block on a peer.
+ *     call at any time. Of these only the release that ends a workspace, or trials, may wait: until
+ *     peers have read what this rank sent last, at most for the steady limit.
  * 10. Order of candidates: a number before a NaN; then the greater score (-0.0 equals +0.0); then the
  *     smaller id; then the lower rank; then the lower position in that rank's list. NaNs are equal,
  *     whatever their sign and payload. Absence is never a score: a candidate is absent if and only if
  *     its position is at or beyond the row's count or its id is negative.
- * 11. Callbacks may be called from any thread that is inside a library call, never from a thread of
+ * 11. Device groups run on the device of the comm; the caller's current device is left as it was.
+ * 12. Callbacks may be called from any thread that is inside a library call, never from a thread of
  *     the library's own (it has none). They must not call back into the library and must not throw.
  *
  * Every status can be returned by any function for these reasons, not repeated below:
@@ -127,9 +130,9 @@ enum { /* kinds of memory */
   SPARSESEL_MEMORY_PINNED = 2 /* host memory that the device can read; for allocators only */
 };
 
-/* Every buffer the library takes whose size depends on the problem comes from here, except device
- * memory that peers map. `allocate` returns NULL when it cannot; `tag` names the use, static
- * storage. Alignments are powers of two. Both or neither. Since 0.1. */
+/* Every workspace and trial array comes from here, except device memory that peers map; small
+ * bookkeeping and what a race computes with comes from the process allocator. `allocate` returns
+ * NULL when it cannot; `tag` names the use, static storage. Alignments are powers of two. Both or neither. Since 0.1. */
 typedef struct sparsesel_allocator {
   void* context;
   void* (*allocate)(void* context, int32_t memory, size_t bytes, size_t alignment, const char* tag);
@@ -231,12 +234,12 @@ typedef struct sparsesel_comm_options {
   int32_t device_count;       /* entries of `devices`: 0 (the calling thread's current device for
                                  all), 1, or the world size of a local group */
   const int32_t* devices;     /* CUDA ordinals */
-  uint64_t startup_timeout;   /* ns for each collective call but execute; 0 is 120 s */
-  uint64_t steady_timeout;    /* ns for one execute; 0 is 30 s */
+  uint64_t startup_timeout;   /* ns for each wait of a collective call but execute; 0 is 120 s */
+  uint64_t steady_timeout;    /* ns for one execute, on devices for each wait in it; 0 is 30 s */
   sparsesel_bootstrap bootstrap;        /* comm_create: required when world_size > 1 */
   const sparsesel_transport* custom;    /* comm_create: for SPARSESEL_TRANSPORT_CUSTOM */
-  void* borrowed_communicator;          /* an ncclComm_t; never aborted or destroyed by us */
-  void* nccl_library;                   /* a dlopen handle of the NCCL to use; borrowed */
+  void* borrowed_communicator;          /* an ncclComm_t; UNSUPPORTED in this version */
+  void* nccl_library;                   /* a dlopen handle of NCCL; UNSUPPORTED in this version */
   sparsesel_allocator allocator;
   sparsesel_logger logger;
   sparsesel_clock clock;
@@ -251,8 +254,8 @@ SPARSESEL_API void sparsesel_comm_options_init(sparsesel_comm_options* options);
  * failure. Each rank is then driven by a thread of its own, since collective calls wait for all.
  * `options` may be NULL. Not collective; blocks on no peer; may not be captured; any thread.
  * Ownership: release each comm. world: 1 .. 64.
- * UNSUPPORTED: a transport that local groups do not have. UNAVAILABLE: device ranks that cannot all
- * run at once, or no CUDA device. Since 0.1. */
+ * UNSUPPORTED: a transport that local groups do not have, or device memory in a build without CUDA.
+ * UNAVAILABLE: device ranks that cannot all run at once, or no CUDA device. Since 0.1. */
 SPARSESEL_API sparsesel_status sparsesel_comm_create_local(int32_t world,
                                                            const sparsesel_comm_options* options,
                                                            sparsesel_comm** comms,
@@ -260,8 +263,9 @@ SPARSESEL_API sparsesel_status sparsesel_comm_create_local(int32_t world,
 
 /* Joins a group whose ranks may be anywhere. Collective over options->bootstrap; blocks until every
  * rank has joined or the start-up limit is over; may not be captured; any thread.
- * Ownership: release the comm; callbacks and their contexts are borrowed until then.
- * UNSUPPORTED, UNAVAILABLE: as comm_create_local. TIMEOUT, PEER_FAILED, MISMATCH: convention 8.
+ * Ownership: release the comm; callbacks and their contexts are borrowed until everything made from
+ * it is gone, the allocator until the last graph that captured it is.
+ * UNSUPPORTED: as comm_create_local; device memory, in this version. TIMEOUT, PEER_FAILED, MISMATCH: convention 8.
  * Since 0.1. */
 SPARSESEL_API sparsesel_status sparsesel_comm_create(const sparsesel_comm_options* options,
                                                      sparsesel_comm** comm, sparsesel_error* error);
@@ -400,8 +404,8 @@ typedef struct sparsesel_problem {
   uint32_t workload;         /* SPARSESEL_WORKLOAD_... */
   int32_t race_policy;
   int32_t reserved;
-  uint64_t memory_limit;     /* * bytes a binding may take on this rank, 0 is no limit; the smallest
-                                of all ranks holds: rows are tiled inside execute to fit it */
+  uint64_t memory_limit;     /* * bytes a slot of a workspace may take, 0 is no limit; the smallest of
+                                all ranks holds: rows are tiled inside execute to fit it */
 } sparsesel_problem;
 
 #define SPARSESEL_PROBLEM_INIT                                                                   \
@@ -419,7 +423,8 @@ SPARSESEL_API sparsesel_status sparsesel_owned_rows(int32_t rows, int32_t world,
 /* Checks the problem and makes a plan for it; takes no memory that depends on the problem's size.
  * Not collective (ranks are compared by prepare); blocks on nobody; may not be captured.
  * Ownership: release the plan; it keeps the group alive.
- * INVALID_ARGUMENT: a field out of its range, named with its value. UNSUPPORTED: a reserved kind.
+ * INVALID_ARGUMENT: a field out of its range, named with its value. UNSUPPORTED: a reserved kind, or a
+ * memory_limit that not even one row per owner fits.
  * Since 0.1. */
 SPARSESEL_API sparsesel_status sparsesel_plan_create(sparsesel_comm* comm,
                                                      const sparsesel_problem* problem,
@@ -428,12 +433,13 @@ SPARSESEL_API sparsesel_status sparsesel_plan_create(sparsesel_comm* comm,
 /* What a plan takes on this rank, in bytes. Since 0.1. */
 typedef struct sparsesel_memory {
   uint32_t struct_size;
-  int32_t tile_rows;        /* rows handled at once at the largest capacity, before other ranks'
-                               limits and lengths are known: this rank's view */
-  uint64_t persistent;      /* held by a binding with a workspace of its own */
+  int32_t tile_rows;        /* the fewest rows that any composition in question handles at once at
+                               the largest capacity */
+  uint64_t persistent;      /* held by a binding with a workspace of its own, all told */
   uint64_t scratch;         /* the part of it that holds nothing between executes */
   uint64_t peer_visible;    /* the part of it that peers read or write */
-  uint64_t trial_peak;      /* the most that prepare and race hold at once, given back by race */
+  uint64_t trial_peak;      /* the most that prepare and race hold of the allocator's at once, given
+                               back by race */
 } sparsesel_memory;
 
 #define SPARSESEL_MEMORY_INIT {(uint32_t)sizeof(sparsesel_memory), 0, 0, 0, 0, 0}
@@ -463,7 +469,8 @@ typedef struct sparsesel_io {
                                  any other overlap with another array is refused */
   float* out_scores;          /* the same shape; required iff asked for in the problem */
   int32_t* out_counts;        /* [rows or owned rows]; required iff asked for in the problem */
-  uint32_t* status_word;      /* [1], optional, device memory: a sparsesel_status of this execute */
+  uint32_t* status_word;      /* [1], optional, device groups: receives the sparsesel_status of an
+                                 execute that fails; never cleared */
   int64_t score_stride;       /* elements from row to row; 0 is the problem's */
   int64_t id_stride;
   int64_t out_id_stride;
@@ -502,10 +509,11 @@ typedef struct sparsesel_prepare_options {
 SPARSESEL_API void sparsesel_prepare_options_init(sparsesel_prepare_options* options);
 
 /* Compares the ranks' problems, chooses child plans for both compositions at every capacity, makes
- * both ready to be measured and proves the reductions lossless. Collective; blocks on all ranks up
+ * both ready to be measured and proves the bf16 reduction lossless. Collective; blocks on all ranks up
  * to the start-up limit; may not be captured. `options` may be NULL. Once per plan.
  * INVALID_STATE: prepared before. MISMATCH: names the field that differs. UNSUPPORTED: child_plans
- * names a variant that does not exist or cannot run this problem. Since 0.1. */
+ * names a variant that does not exist or cannot run this problem, or no tile fits all ranks' limits.
+ * Since 0.1. */
 SPARSESEL_API sparsesel_status sparsesel_plan_prepare(sparsesel_plan* plan,
                                                       const sparsesel_prepare_options* options,
                                                       sparsesel_error* error);
@@ -520,7 +528,8 @@ typedef struct sparsesel_race_options {
   int32_t max_pairs;            /* 16, 32, 64 or 128; 0 is 64 */
   int32_t confidence_ppm;       /* the error level over all looks; 0 is 50000 (5%) */
   const sparsesel_io* trial_io; /* optional: this rank's input to time on, all ranks or none; its
-                                   rows repeat to fill a capacity; outputs are ignored */
+                                   first rows, at most 61, repeat to fill a capacity; outputs are
+                                   ignored */
   sparsesel_progress progress;
 } sparsesel_race_options;
 
@@ -546,7 +555,7 @@ enum {
   SPARSESEL_RULE_FASTER = 2,         /* the interval of the ratio lies beyond the margin: owner */
   SPARSESEL_RULE_NOT_FASTER = 3,     /* it lies below the margin: replicated */
   SPARSESEL_RULE_INCONCLUSIVE = 4,   /* neither, after the last look: replicated */
-  SPARSESEL_RULE_ONLY_EXACT = 5,     /* the other one was wrong or failed */
+  SPARSESEL_RULE_ONLY_EXACT = 5,     /* the other one was wrong, failed or cannot run this problem */
   SPARSESEL_RULE_HOLDOUT = 6,        /* the first choice failed a holdout; this one passed all */
   SPARSESEL_RULE_INVALID_TIMING = 7, /* the clock did not advance: replicated */
   SPARSESEL_RULE_NEIGHBOUR = 8       /* not measured: as the capacities around it */
@@ -558,7 +567,7 @@ typedef struct sparsesel_outcome {
   int32_t winner;           /* SPARSESEL_COMPOSITION_... */
   int32_t rule;             /* SPARSESEL_RULE_... */
   int32_t pairs;            /* samples of each composition */
-  int32_t replicated_exact; /* on the trial input and, if checked, the holdouts */
+  int32_t replicated_exact; /* on the trial input and, if checked, the holdouts; 0 if not measured */
   int32_t owner_exact;
   int32_t reserved;
   double replicated_median; /* ns of one execute, maximum over ranks; 0 if not measured */
@@ -610,7 +619,8 @@ SPARSESEL_API sparsesel_status sparsesel_workspace_create(
     sparsesel_comm* comm, const sparsesel_workspace_options* options,
     sparsesel_workspace** workspace, sparsesel_error* error);
 
-/* Bindings made on it keep its memory. Not collective; never blocks. Since 0.1. */
+/* Bindings made on it keep its memory. Whoever lets go of it last waits, at most for the steady limit
+ * per slot, until peers have read what this rank sent last. Not collective. Since 0.1. */
 SPARSESEL_API sparsesel_status sparsesel_workspace_release(sparsesel_workspace* workspace,
                                                            sparsesel_error* error);
 
@@ -619,13 +629,14 @@ SPARSESEL_API sparsesel_status sparsesel_workspace_release(sparsesel_workspace* 
  * its own. Frees the trials if no race did. Collective; blocks on all ranks up to the start-up limit;
  * may not be captured. A plan may be bound many times. Ownership: release the binding; it outlives
  * its plan.
- * INVALID_STATE: not prepared. MISMATCH: ranks bind different decisions. Since 0.1. */
+ * INVALID_STATE: not prepared. INVALID_ARGUMENT: another comm's workspace. UNSUPPORTED: no composition
+ * of that name can run a capacity. MISMATCH: ranks bind different decisions. Since 0.1. */
 SPARSESEL_API sparsesel_status sparsesel_plan_bind(sparsesel_plan* plan,
                                                    sparsesel_workspace* workspace,
                                                    int32_t composition, sparsesel_binding** binding,
                                                    sparsesel_error* error);
 
-/* Not collective; never blocks. Since 0.1. */
+/* Not collective; trials that neither race nor bind has freed are, see workspace_release. Since 0.1. */
 SPARSESEL_API sparsesel_status sparsesel_plan_release(sparsesel_plan* plan, sparsesel_error* error);
 
 /* Decisions of a raced plan as text, to be given to another replica of the same kind.
@@ -640,16 +651,20 @@ SPARSESEL_API sparsesel_status sparsesel_plan_import_decision(sparsesel_plan* pl
 
 /* --------------------------------------------------------------------------- execute ---------- */
 
-/* Runs one call. Uses the smallest capacity that holds io->rows. Allocates nothing.
+/* Runs one call. Uses the smallest capacity that holds io->rows. Allocates nothing (but for a small
+ * object by which a graph that is being captured keeps what it uses).
  * Host memory: `stream` is NULL; returns when the outputs are complete on this rank; blocks on all
  * ranks up to the steady limit. Device memory: `stream` is a cudaStream_t (not the legacy stream);
  * enqueues kernels only, and may be captured.
  * Every rank calls it, in one order over the whole group (or workspace slot). Two executes that use
- * one slot never run at once: INVALID_STATE.
+ * one slot never run at once: INVALID_STATE, on this rank alone.
  * INVALID_ARGUMENT: rows beyond the capacities, a pointer or stride that breaks the problem's
- * promise, overlap, a position or mapped id out of range; every rank gets it from the rank at fault.
- * MISMATCH: ranks differ in binding, sequence, rows, active rows or tag. TIMEOUT, PEER_FAILED,
- * ABORTED: the group has failed, as all later executes. After any of these the outputs are
+ * promise, overlap, a position or mapped id out of range; on host memory every rank gets it from the
+ * rank at fault; on device memory pointers and strides are refused on this rank alone, and a position
+ * or id out of range becomes absent and sets the status word.
+ * MISMATCH: ranks differ in binding, rows or tag, on host memory also in sequence or active rows; on
+ * device memory that ends the group. TIMEOUT, PEER_FAILED, ABORTED: the group has failed, and so do
+ * all later executes. After any of these the outputs are
  * unspecified, or -1 where a device wait expired. Since 0.1. */
 SPARSESEL_API sparsesel_status sparsesel_execute(sparsesel_binding* binding, const sparsesel_io* io,
                                                  void* stream, sparsesel_error* error);
@@ -661,13 +676,15 @@ typedef struct sparsesel_stats {
   uint64_t failures;        /* executes that did not return OK */
   uint64_t prefix_refetches; /* rows whose prefix was not enough and were completed */
   uint64_t timeouts;
-  uint64_t wait[64];        /* ns spent waiting for each rank, where the transport can tell */
+  uint64_t wait[64];        /* ns that this rank's slots have waited for each rank, where the transport
+                               can tell: threads */
 } sparsesel_stats;
 
 #define SPARSESEL_STATS_INIT {(uint32_t)sizeof(sparsesel_stats), 0, 0, 0, 0, 0, {0}}
 SPARSESEL_API void sparsesel_stats_init(sparsesel_stats* stats);
 
-/* Counts since the binding was made. Never blocks; any thread. Since 0.1. */
+/* Counts since the binding was made, `wait` since its workspace was; on device memory only executes and
+ * failures to launch. Never blocks; any thread. Since 0.1. */
 SPARSESEL_API sparsesel_status sparsesel_binding_stats(const sparsesel_binding* binding,
                                                        sparsesel_stats* stats,
                                                        sparsesel_error* error);
@@ -678,8 +695,8 @@ SPARSESEL_API sparsesel_status sparsesel_binding_json(const sparsesel_binding* b
                                                       size_t size, size_t* needed,
                                                       sparsesel_error* error);
 
-/* Not collective. Waits, at most for the steady limit, until peers have read what this rank sent
- * last. Graphs that captured it keep what they use. Since 0.1. */
+/* Not collective. A workspace of the binding's own goes with it, see workspace_release. Graphs that
+ * captured it keep what they use. Since 0.1. */
 SPARSESEL_API sparsesel_status sparsesel_binding_release(sparsesel_binding* binding,
                                                          sparsesel_error* error);
 

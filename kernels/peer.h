@@ -138,6 +138,10 @@ cudaError_t LaunchCollectAnswers(const PeerEnd& end, const PeerRows& rows,
 cudaError_t LaunchEmptyOnFailure(const PeerEnd& end, int32_t rows, const AnswerOutput& output,
                                  uint32_t* status_word, int32_t blocks, cudaStream_t stream);
 
+// Loads every kernel of the exchange on the current device: loading one later could wait for the
+// device, and a peer's kernel there for this rank.
+cudaError_t PreparePeer();
+
 // Blocks of the waiting kernels that can run at once on the current device.
 cudaError_t PeerResidentBlocks(int32_t* blocks);
 

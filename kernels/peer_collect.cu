@@ -3,6 +3,7 @@
 #include "contract/ownership.h"
 #include "kernels/peer.h"
 #include "kernels/peer_packet.cuh"
+#include "kernels/peer_prepare.h"
 
 namespace sparsesel::kernels {
 namespace {
@@ -205,6 +206,19 @@ cudaError_t LaunchEmptyOnFailure(const PeerEnd& end, int32_t rows, const AnswerO
   EmptyOnFailureKernel<<<Grid(items, blocks), kThreads, 0, stream>>>(end, rows, output,
                                                                      status_word);
   return cudaPeekAtLastError();
+}
+
+cudaError_t PreparePeerCollect() {
+  cudaFuncAttributes attributes;
+  cudaError_t error = cudaSuccess;
+  const auto load = [&](auto* kernel) {
+    if (error == cudaSuccess) error = cudaFuncGetAttributes(&attributes, kernel);
+  };
+  load(CollectRecordsKernel);
+  load(CollectAnswersKernel);
+  load(EmptyOnFailureKernel);
+  load(MeetKernel);
+  return error;
 }
 
 cudaError_t PeerResidentBlocks(int32_t* blocks) {

@@ -1,8 +1,9 @@
 // Sending: records to all ranks or to owners, answers to all ranks.
+#include "contract/ownership.h"
 #include "kernels/candidates.cuh"
 #include "kernels/peer.h"
 #include "kernels/peer_packet.cuh"
-#include "contract/ownership.h"
+#include "kernels/peer_prepare.h"
 
 namespace sparsesel::kernels {
 namespace {
@@ -103,6 +104,13 @@ cudaError_t LaunchPushRecords(const PeerEnd& end, const PeerHeader& header, cons
   PushRecordsKernel<<<Grid(items, blocks), kThreads, 0, stream>>>(end, header, rows, input,
                                                                   to_owner, status_word);
   return cudaPeekAtLastError();
+}
+
+cudaError_t PreparePeer() {
+  cudaFuncAttributes attributes;
+  cudaError_t error = cudaFuncGetAttributes(&attributes, PushRecordsKernel);
+  if (error == cudaSuccess) error = cudaFuncGetAttributes(&attributes, PushAnswersKernel);
+  return error == cudaSuccess ? PreparePeerCollect() : error;
 }
 
 cudaError_t LaunchPushAnswers(const PeerEnd& end, const PeerRows& rows, const int32_t* answers,

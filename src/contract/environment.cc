@@ -3,7 +3,9 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <mutex>
 #include <utility>
+#include <vector>
 
 #if defined(SPARSESEL_HAS_CUDA)
 #include <cuda_runtime_api.h>
@@ -142,6 +144,14 @@ Status Buffer::Take(const Environment& environment, int32_t memory, size_t bytes
   }
   *out = std::move(buffer);
   return {};
+}
+
+void Abandon(std::shared_ptr<Buffer> memory) {
+  // Never destroyed: whoever still reads it belongs to a group that has failed.
+  static auto& abandoned = *new std::vector<std::shared_ptr<Buffer>>;
+  static auto& mutex = *new std::mutex;
+  const std::lock_guard lock(mutex);
+  abandoned.push_back(std::move(memory));
 }
 
 }  // namespace sparsesel

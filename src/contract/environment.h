@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 
 #include "contract/status.h"
@@ -46,6 +47,9 @@ class Buffer {
   int32_t memory_ = SPARSESEL_MEMORY_HOST;
   const char* tag_ = nullptr;
 };
+
+// Keeps memory that a peer may still read, until the process ends.
+void Abandon(std::shared_ptr<Buffer> memory);
 
 inline constexpr size_t kBufferAlignment = 256;
 

@@ -40,15 +40,7 @@ Binding::Binding(std::unique_ptr<State> state) : state_(std::move(state)) {}
 
 Workspace& Binding::workspace() { return *state_->workspace; }
 
-Binding::~Binding() {
-  for (Slot& slot : state_->slots) {
-    const Status drained = state_->backend->drain(slot, state_->comm->SteadyDeadline());
-    if (drained.ok()) continue;
-    // A peer may still be reading: memory that is lost is better than memory that is reused.
-    state_->comm->environment().Log(SPARSESEL_LOG_WARNING, drained.text());
-    state_->workspace->Abandon(std::move(slot.memory));
-  }
-}
+Binding::~Binding() = default;
 
 Status Binding::Execute(const sparsesel_io& io, void* stream, const Status& invalid) {
   State& state = *state_;

@@ -61,8 +61,7 @@ struct Plan::State {
 
   Status Prepare(const PrepareOptions& options);
   Status Race(const RaceOptions& options, std::shared_ptr<const Report>* report);
-  Status RaceCapacities(const RaceOptions& options, const sparsesel_io& trial_io,
-                        const Status& trial_io_status, Report* report);
+  Status RaceCapacities(const RaceOptions& options, TrialIo* trial_io, Report* report);
   Status Bind(std::shared_ptr<Workspace> workspace, int32_t composition, const Status& invalid,
               std::shared_ptr<Binding>* binding);
   Status MakeBinding(const std::shared_ptr<Workspace>& workspace, int32_t composition,
@@ -105,32 +104,40 @@ Status Plan::Create(std::shared_ptr<Comm> comm, const Problem& problem,
 
 Status Plan::Memory(sparsesel_memory* memory) const {
   const State& state = *state_;
-  size_t bytes = 0;
-  size_t peer_visible = 0;
-  int32_t tile_rows = 0;
-  const Backend& backend = *state.backend;
+  // Before prepare any composition may be chosen, afterwards only the chosen ones count.
+  std::vector<std::pair<int32_t, Composition>> in_question;
   if (state.phase == State::Phase::kCreated) {
-    SPARSESEL_RETURN_IF_ERROR(LargestWorkspace(*state.comm, backend, state.job,
-                                               state.AllCompositions({}), &bytes, &peer_visible));
+    for (const Composition& composition : state.AllCompositions({})) {
+      for (const int32_t capacity : state.job.problem.capacities) {
+        in_question.emplace_back(capacity, composition);
+      }
+    }
   }
   for (const CapacityChoice& choice : state.choices) {
     for (const Choice& chosen : choice.choices) {
-      if (!chosen.available) continue;
-      std::unique_ptr<Executor> executor;
-      SPARSESEL_RETURN_IF_ERROR(backend.make_executor(*state.comm, state.job, choice.capacity,
-                                                      chosen.composition, &executor));
-      bytes = std::max(bytes, executor->workspace_bytes());
-      peer_visible = std::max(peer_visible, executor->peer_visible_bytes());
-      tile_rows = executor->tile_rows();
+      if (chosen.available) in_question.emplace_back(choice.capacity, chosen.composition);
     }
   }
-  const int32_t rows = state.job.problem.capacities.back();
-  memory->tile_rows = tile_rows == 0 ? rows : tile_rows;
-  memory->persistent = bytes;
-  memory->scratch = bytes;
-  memory->peer_visible = peer_visible;
-  memory->trial_peak = std::max(bytes, state.trial_workspace) +
-                       Trials::InputOutputBytes(state.job, rows);
+  const int32_t largest = state.job.problem.capacities.back();
+  const bool apart = state.backend->memory == SPARSESEL_MEMORY_DEVICE;
+  memory->tile_rows = largest;
+  for (const auto& [capacity, composition] : in_question) {
+    std::unique_ptr<Executor> executor;
+    const Status made = state.backend->make_executor(*state.comm, state.job, capacity, composition,
+                                                     &executor);
+    if (made.code() == SPARSESEL_UNSUPPORTED) continue;  // does not fit, and cannot be chosen
+    SPARSESEL_RETURN_IF_ERROR(made);
+    const uint64_t peer_visible = executor->peer_visible_bytes();
+    const uint64_t bytes = executor->workspace_bytes() + (apart ? peer_visible : 0);
+    memory->persistent = std::max(memory->persistent, bytes);
+    memory->peer_visible = std::max(memory->peer_visible, peer_visible);
+    if (capacity == largest) {
+      memory->tile_rows = std::min(memory->tile_rows, executor->tile_rows());
+    }
+  }
+  memory->scratch = memory->persistent;
+  memory->trial_peak = std::max<uint64_t>(memory->persistent, state.trial_workspace) +
+                       Trials::InputOutputBytes(state.job, largest);
   return {};
 }
 
@@ -210,7 +217,7 @@ Status Plan::State::Race(const RaceOptions& options, std::shared_ptr<const Repor
                           "the plan has been bound, which freed the trials");
   }
   sparsesel_io trial_io = options.trial_io;
-  Status trial_io_status;
+  TrialIo trial_rows;
   std::shared_ptr<Report> made;
   if (local.ok()) {
     local = Guarded([&]() -> Status {
@@ -218,12 +225,16 @@ Status Plan::State::Race(const RaceOptions& options, std::shared_ptr<const Repor
       return {};
     });
   }
-  if (options.has_trial_io) {
-    trial_io_status = CheckIo(job, kMaxCapacity, true, &trial_io);
-    if (trial_io_status.ok() && trial_io.rows == 0) {
-      trial_io_status = Status::Error(SPARSESEL_INVALID_ARGUMENT, "trial_io has no rows");
+  if (local.ok() && options.has_trial_io) {
+    local = CheckIo(job, kMaxCapacity, true, &trial_io);
+    if (local.ok() && trial_io.rows == 0) {
+      local = Status::Error(SPARSESEL_INVALID_ARGUMENT, "trial_io has no rows");
     }
-    KeepFirst(trial_io_status, &local);
+    if (local.ok()) {
+      local = Guarded([&] {
+        return CopyTrialIo(*backend, job, trial_io, job.problem.capacities.back(), &trial_rows);
+      });
+    }
   }
   // Everything that must be equal for the ranks to take the same steps.
   const std::array<uint64_t, 7> shared = {
@@ -244,7 +255,7 @@ Status Plan::State::Race(const RaceOptions& options, std::shared_ptr<const Repor
   made->transport = job.world >= 1 && backend->memory == SPARSESEL_MEMORY_HOST
                         ? comm->host_channel_table().name
                         : "device";
-  const Status raced = RaceCapacities(options, trial_io, trial_io_status, made.get());
+  const Status raced = RaceCapacities(options, options.has_trial_io ? &trial_rows : nullptr, made.get());
   if (!raced.ok()) return raced;
   made->trial_bytes_freed = trials->bytes();
   trials.reset();
@@ -255,8 +266,8 @@ Status Plan::State::Race(const RaceOptions& options, std::shared_ptr<const Repor
   return {};
 }
 
-Status Plan::State::RaceCapacities(const RaceOptions& options, const sparsesel_io& trial_io,
-                                   const Status& trial_io_status, Report* report) {
+Status Plan::State::RaceCapacities(const RaceOptions& options, TrialIo* trial_io,
+                                   Report* report) {
   report->capacities.resize(choices.size());
   for (size_t c = 0; c < choices.size(); ++c) {
     CapacityReport& capacity = report->capacities[c];
@@ -311,8 +322,7 @@ Status Plan::State::RaceCapacities(const RaceOptions& options, const sparsesel_i
   settings.time_budget = static_cast<int64_t>(options.time_budget);
   settings.sample_duration = static_cast<int64_t>(options.sample_duration);
   settings.max_pairs = options.max_pairs;
-  settings.trial_io = options.has_trial_io ? &trial_io : nullptr;
-  settings.trial_io_status = trial_io_status;
+  settings.trial_io = trial_io;
   settings.progress = options.progress;
   SPARSESEL_RETURN_IF_ERROR(
       RunRace(*comm, *backend, job, settings, *trials, contests, &report->digest));

@@ -201,7 +201,7 @@ Status Search::Run(std::vector<CapacityChoice>* choices) {
                              "choosing child plans");
     }
     // Each doubling of rows is tuned; in between, the choice of the last one holds.
-    if (tuned == 0 || capacities[c] >= 2 * tuned) {
+    if (tuned == 0 || (capacities[c] >= 2 * tuned && !out_of_time_)) {
       SPARSESEL_RETURN_IF_ERROR(Tune(capacities[c]));
       tuned = capacities[c];
     }

@@ -1,7 +1,6 @@
 #include "plan/workspace.h"
 
 #include <algorithm>
-#include <mutex>
 #include <utility>
 
 #include "contract/guard.h"
@@ -10,17 +9,19 @@
 namespace sparsesel {
 
 Workspace::Workspace(std::unique_ptr<State> state) : state_(std::move(state)) {}
-Workspace::~Workspace() = default;
+Workspace::~Workspace() {
+  // Nobody executes here any more, but peers may still read what was sent last.
+  for (Slot& slot : state_->slots) {
+    const Status drained = state_->backend->drain(slot, state_->comm->SteadyDeadline());
+    if (drained.ok()) continue;
+    // Memory that is lost is better than memory that is reused.
+    state_->comm->environment().Log(SPARSESEL_LOG_WARNING, drained.text());
+    Abandon(std::move(slot.memory));
+    for (Slot& outgrown : state_->outgrown) Abandon(std::move(outgrown.memory));
+  }
+}
 
 const std::shared_ptr<Comm>& Workspace::comm() const { return state_->comm; }
-
-void Workspace::Abandon(std::shared_ptr<void> memory) const {
-  // Never destroyed: whoever still reads it belongs to a group that has failed.
-  static auto& abandoned = *new std::vector<std::shared_ptr<void>>;
-  static auto& mutex = *new std::mutex;
-  const std::lock_guard lock(mutex);
-  abandoned.push_back(std::move(memory));
-}
 
 Status Workspace::Make(std::shared_ptr<Comm> comm, int32_t slots,
                        std::shared_ptr<Workspace>* workspace) {
@@ -52,6 +53,10 @@ Status Workspace::Create(std::shared_ptr<Comm> comm, int32_t slots, const Status
 
 Status GrowWorkspace(Workspace::State& workspace, size_t bytes, size_t peer_visible) {
   if (bytes <= workspace.bytes && peer_visible <= workspace.peer_visible) return {};
+  if (workspace.bytes != 0) {
+    workspace.outgrown.insert(workspace.outgrown.end(), workspace.slots.begin(),
+                              workspace.slots.end());
+  }
   workspace.bytes = std::max(bytes, workspace.bytes);
   workspace.peer_visible = std::max(peer_visible, workspace.peer_visible);
   workspace.connected = false;

@@ -19,9 +19,6 @@ class Workspace {
 
   const std::shared_ptr<Comm>& comm() const;
 
-  // Keeps memory that a peer may still read until the process ends.
-  void Abandon(std::shared_ptr<void> memory) const;
-
   struct State;
   State& state() { return *state_; }
 

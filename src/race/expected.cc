@@ -60,54 +60,46 @@ int32_t TrialPeriod(const Job& job, int32_t rows) {
   return std::min(rows, fit);
 }
 
-Status GatherTrialIo(Comm& comm, const Backend& backend, const Job& job, const sparsesel_io& io,
-                     const Status& local, int32_t rows, RaceRows* race_rows,
-                     std::vector<Record>* records) {
+Status CopyTrialIo(const Backend& backend, const Job& job, const sparsesel_io& io,
+                   int32_t largest_capacity, TrialIo* copied) {
   const Problem& problem = job.problem;
-  const auto n = static_cast<size_t>(rows);
+  const auto rows =
+      static_cast<size_t>(std::min(TrialPeriod(job, largest_capacity), io.rows));
   const auto longest = static_cast<size_t>(job.longest);
-  std::vector<Record> own;
-  const auto copy_rows = [&]() -> Status {
-    own.resize(n * longest, Record{0, -1});
-    records->resize(static_cast<size_t>(job.world) * own.size());
-    race_rows->trial.resize(n);
-    SPARSESEL_RETURN_IF_ERROR(local);
-    const auto length = static_cast<size_t>(problem.candidates);
-    const size_t score_length = problem.input_kind == SPARSESEL_INPUT_POSITIONS
-                                    ? static_cast<size_t>(problem.score_row_length)
-                                    : length;
-    for (size_t row = 0; row < n; ++row) {
-      TrialRow& trial = race_rows->trial[row];
-      trial.scores.resize(score_length);
-      trial.ids.resize(length);
-      trial.count = problem.candidates;
-      const auto r = static_cast<int64_t>(row);
-      SPARSESEL_RETURN_IF_ERROR(backend.copy_out(trial.scores.data(),
-                                                 io.scores + r * io.score_stride,
-                                                 score_length * sizeof(float)));
-      SPARSESEL_RETURN_IF_ERROR(backend.copy_out(trial.ids.data(), io.ids + r * io.id_stride,
-                                                 length * sizeof(int32_t)));
-      if (io.counts != nullptr) {
-        SPARSESEL_RETURN_IF_ERROR(
-            backend.copy_out(&trial.count, io.counts + r, sizeof(int32_t)));
-      }
-      int32_t start = 0;
-      if (io.row_starts != nullptr) {
-        SPARSESEL_RETURN_IF_ERROR(backend.copy_out(&start, io.row_starts + r, sizeof(int32_t)));
-      }
-      // Trials run without row starts: fold them into the positions.
-      if (start != 0) {
-        for (int32_t& position : trial.ids) {
-          if (position >= 0) position += start;
-        }
-      }
-      const PackInput input{trial.scores.data(), trial.ids.data(), &trial.count, nullptr, 0, 0};
-      SPARSESEL_RETURN_IF_ERROR(PackRow(problem, input, 0, own.data() + row * longest));
+  copied->own.resize(rows * longest, Record{0, -1});
+  copied->all.resize(static_cast<size_t>(job.world) * copied->own.size());
+  copied->rows.resize(rows);
+  const auto length = static_cast<size_t>(problem.candidates);
+  const size_t score_length = problem.input_kind == SPARSESEL_INPUT_POSITIONS
+                                  ? static_cast<size_t>(problem.score_row_length)
+                                  : length;
+  for (size_t row = 0; row < rows; ++row) {
+    TrialRow& trial = copied->rows[row];
+    trial.scores.resize(score_length);
+    trial.ids.resize(length);
+    trial.count = problem.candidates;
+    const auto r = static_cast<int64_t>(row);
+    SPARSESEL_RETURN_IF_ERROR(backend.copy_out(trial.scores.data(), io.scores + r * io.score_stride,
+                                               score_length * sizeof(float)));
+    SPARSESEL_RETURN_IF_ERROR(backend.copy_out(trial.ids.data(), io.ids + r * io.id_stride,
+                                               length * sizeof(int32_t)));
+    if (io.counts != nullptr) {
+      SPARSESEL_RETURN_IF_ERROR(backend.copy_out(&trial.count, io.counts + r, sizeof(int32_t)));
     }
-    return {};
-  };
-  const Status copied = Guarded(copy_rows);
-  return comm.AllGatherOrFail(copied, own.data(), records->data(), n * longest * sizeof(Record));
+    int32_t start = 0;
+    if (io.row_starts != nullptr) {
+      SPARSESEL_RETURN_IF_ERROR(backend.copy_out(&start, io.row_starts + r, sizeof(int32_t)));
+    }
+    // Trials run without row starts: fold them into the positions.
+    if (start != 0) {
+      for (int32_t& position : trial.ids) {
+        if (position >= 0) position += start;
+      }
+    }
+    const PackInput input{trial.scores.data(), trial.ids.data(), &trial.count, nullptr, 0, 0};
+    SPARSESEL_RETURN_IF_ERROR(PackRow(problem, input, 0, copied->own.data() + row * longest));
+  }
+  return {};
 }
 
 Status MakeRaceRows(Comm& comm, const Job& job, uint64_t seed, int32_t rows,

@@ -35,11 +35,15 @@ struct RaceRows {
 // How many distinct trial rows a race over capacities up to `rows` uses.
 int32_t TrialPeriod(const Job& job, int32_t rows);
 
-// A caller's own trial rows: copied from `io`, whose arrays are in `backend`'s memory and have been
-// checked, and all-gathered as records. `local` is what was wrong with it, told to all.
-Status GatherTrialIo(Comm& comm, const Backend& backend, const Job& job, const sparsesel_io& io,
-                     const Status& local, int32_t rows, RaceRows* race_rows,
-                     std::vector<Record>* records);
+// A caller's own trial rows, copied from `io`, whose arrays are in `backend`'s memory and have been
+// checked: this rank's trial rows, and their records as [row, job.longest]. Local.
+struct TrialIo {
+  std::vector<TrialRow> rows;
+  std::vector<Record> own;
+  std::vector<Record> all;  // room for every rank's records
+};
+Status CopyTrialIo(const Backend& backend, const Job& job, const sparsesel_io& io,
+                   int32_t largest_capacity, TrialIo* copied);
 
 // Fills all of RaceRows; `records` are the caller's trial rows of all ranks as
 // [rank, row, job.longest], or empty. `local` is what kept this rank from going on, told to all.

@@ -121,9 +121,12 @@ Status Race::MakeRows() {
   int32_t period = TrialPeriod(job_, most);
   std::vector<Record> records;
   if (settings_.trial_io != nullptr) {
-    period = std::min(period, settings_.trial_io->rows);
-    SPARSESEL_RETURN_IF_ERROR(GatherTrialIo(comm_, backend_, job_, *settings_.trial_io,
-                                            settings_.trial_io_status, period, &rows_, &records));
+    TrialIo& io = *settings_.trial_io;
+    SPARSESEL_RETURN_IF_ERROR(
+        comm_.AllGather(io.own.data(), io.all.data(), io.own.size() * sizeof(Record)));
+    period = static_cast<int32_t>(io.rows.size());
+    rows_.trial = std::move(io.rows);
+    records = std::move(io.all);
   }
   // All memory that the measuring needs is taken here: without it a rank could not go on, and says so
   // before its peers begin to execute.
@@ -269,8 +272,8 @@ Status Race::Look(int32_t look) {
     }
   }
   own_samples_[0] = static_cast<double>(comm_.environment().Now() - begin_);
-  SPARSESEL_RETURN_IF_ERROR(comm_.AllGatherOrFail(Status(), own_samples_.data(), all_samples_.data(),
-                                                  used * sizeof(double)));
+  SPARSESEL_RETURN_IF_ERROR(
+      comm_.AllGather(own_samples_.data(), all_samples_.data(), used * sizeof(double)));
   const auto slowest = [&](size_t index) {
     double value = -std::numeric_limits<double>::infinity();
     for (size_t r = 0; r < static_cast<size_t>(job_.world); ++r) {

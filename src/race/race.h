@@ -10,6 +10,7 @@
 
 #include "comm/comm.h"
 #include "race/decision.h"
+#include "race/expected.h"
 #include "race/report.h"
 #include "race/trials.h"
 
@@ -21,8 +22,7 @@ struct RaceSettings {
   int64_t time_budget = 0;      // ns
   int64_t sample_duration = 0;  // ns
   int32_t max_pairs = 64;
-  const sparsesel_io* trial_io = nullptr;  // borrowed, checked
-  Status trial_io_status;                  // what was wrong with it
+  TrialIo* trial_io = nullptr;  // a caller's own trial rows, of all ranks or of none
   sparsesel_progress progress{};
 };
 

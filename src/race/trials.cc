@@ -40,11 +40,12 @@ Trials::Trials(std::shared_ptr<Comm> comm, const Backend& backend, const Job& jo
     : comm_(std::move(comm)), backend_(backend), job_(job), score_stride_(ScoreStride(job)) {}
 
 Trials::~Trials() {
-  // Peers may still read what the last execute sent; a failed group ends the wait.
-  if (slot_.memory != nullptr) {
-    const Status drained = backend_.drain(slot_, comm_->SteadyDeadline());
-    if (!drained.ok()) comm_->environment().Log(SPARSESEL_LOG_WARNING, drained.text());
-  }
+  if (slot_.memory == nullptr) return;
+  const Status drained = backend_.drain(slot_, comm_->SteadyDeadline());
+  if (drained.ok()) return;
+  // A peer may still be reading: memory that is lost is better than memory that is reused.
+  comm_->environment().Log(SPARSESEL_LOG_WARNING, drained.text());
+  Abandon(std::move(slot_.memory));
 }
 
 RowRange Trials::OutputRows(int32_t rows) const {

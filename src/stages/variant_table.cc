@@ -1,4 +1,5 @@
-// Every variant there is. Order is of no meaning: variants are found by name.
+// Every variant there is. Decisions name variants; order only says which is tried first, and serves
+// where nothing could be measured.
 #include <cstring>
 #include <string_view>
 #include <vector>
@@ -38,17 +39,16 @@ Variant HostVariant(const char* name, Stage stage, uint32_t compositions,
   return {name, stage, stage, compositions, SPARSESEL_MEMORY_HOST, 1, configurations, supports};
 }
 
-// What the peer transport and the device kernels do: ids in the order of scores.
-bool DeviceSupports(const Job& job, const Topology&, int32_t) {
-  return !job.problem.wants_scores() &&
-         job.problem.output_order == SPARSESEL_OUTPUT_BY_SCORE;
+#if defined(SPARSESEL_HAS_CUDA)
+// Ordering by id on the device keeps no sources, which break ties of one id with several scores.
+bool DeviceSupports(const Job& job, const Topology& topology, int32_t configuration) {
+  return PositionsDoNotMatter(job, topology, configuration);
 }
 bool DeviceReplicates(const Job& job, const Topology& topology, int32_t configuration) {
   return job.everywhere() && DeviceSupports(job, topology, configuration);
 }
 
 std::vector<Variant> DeviceVariants() {
-#if defined(SPARSESEL_HAS_CUDA)
   constexpr int32_t kDevice = SPARSESEL_MEMORY_DEVICE;
   return {
       {"peer.push", Stage::kPack, Stage::kExchange, kInBoth, kDevice, 1, kNoConfiguration,
@@ -58,10 +58,10 @@ std::vector<Variant> DeviceVariants() {
       {"peer.answers", Stage::kReplicate, Stage::kReplicate, kInOwner, kDevice, 1,
        kNoConfiguration, DeviceReplicates},
   };
-#else
-  return {};
-#endif
 }
+#else
+std::vector<Variant> DeviceVariants() { return {}; }
+#endif
 
 std::vector<Variant> MakeTable() {
   std::vector<Variant> table = {

@@ -8,6 +8,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "comm/comm.h"
 #include "contract/environment.h"
@@ -18,6 +19,27 @@ namespace sparsesel {
 
 // A CUDA error as a status; `what` is the call that failed.
 Status CudaStatus(cudaError_t error, const char* what);
+
+// Makes a device current for a scope: the caller's choice comes back.
+class OnDevice {
+ public:
+  explicit OnDevice(int32_t device) {
+    error_ = cudaGetDevice(&previous_);
+    if (error_ == cudaSuccess && previous_ != device) error_ = cudaSetDevice(device);
+    changed_ = previous_ != device;
+  }
+  ~OnDevice() {
+    if (changed_) (void)cudaSetDevice(previous_);
+  }
+  OnDevice(const OnDevice&) = delete;
+  OnDevice& operator=(const OnDevice&) = delete;
+  cudaError_t error() const { return error_; }
+
+ private:
+  int previous_ = 0;
+  bool changed_ = false;
+  cudaError_t error_ = cudaSuccess;
+};
 
 // Pinned host memory that kernels and the host share, without either waiting for the other.
 class PeerWords {
@@ -58,6 +80,15 @@ struct PeerRank {
   int32_t device = 0;
   int32_t ranks_on_device = 1;
   std::shared_ptr<PeerWords> words;
+  std::shared_ptr<const std::vector<std::shared_ptr<PeerWords>>> all_words;
+  // Where this rank's trials run. One a rank and no more: streams share the device's queues, and
+  // ranks whose streams share one cannot wait for each other.
+  cudaStream_t stream = nullptr;
+
+  PeerRank() = default;
+  PeerRank(const PeerRank&) = delete;
+  PeerRank& operator=(const PeerRank&) = delete;
+  ~PeerRank();
 };
 
 const GroupTable* PeerGroupTable();

@@ -23,8 +23,9 @@ Status ControlAllGather(void* self, const void* send, void* receive, size_t byte
 }
 
 void Abort(void* self) {
+  // Waits of every rank end, whether or not this one has a kernel running that could tell them.
   PeerRank& rank = Self(self);
-  rank.words->get()->abort = 1;
+  for (const std::shared_ptr<PeerWords>& words : *rank.all_words) words->get()->abort = 1;
   ThreadGroupTable()->abort(rank.thread.get());
 }
 
@@ -44,21 +45,6 @@ void Fail(void* self, const Status& status) {
 void SetSteadyTimeout(void* self, uint64_t timeout) {
   Self(self).words->get()->limit_ns = timeout;
 }
-
-// Restores the calling thread's device.
-class OnDevice {
- public:
-  explicit OnDevice(int32_t device) {
-    (void)cudaGetDevice(&previous_);
-    error_ = cudaSetDevice(device);
-  }
-  ~OnDevice() { (void)cudaSetDevice(previous_); }
-  cudaError_t error() const { return error_; }
-
- private:
-  int previous_ = 0;
-  cudaError_t error_ = cudaSuccess;
-};
 
 Status EnablePeers(const std::vector<int32_t>& devices) {
   for (const int32_t from : devices) {
@@ -84,23 +70,20 @@ Status EnablePeers(const std::vector<int32_t>& devices) {
   return {};
 }
 
-struct Stream {
-  int32_t device = 0;
-  cudaStream_t stream = nullptr;
-  uint32_t* met = nullptr;
-  ~Stream() {
-    const OnDevice on(device);
-    if (met != nullptr) (void)cudaFree(met);
-    if (stream != nullptr) (void)cudaStreamDestroy(stream);
+// A word of device memory that the probe writes.
+struct Met {
+  uint32_t* word = nullptr;
+  ~Met() {
+    if (word != nullptr) (void)cudaFree(word);
   }
 };
 
 // Ranks wait for each other inside kernels, so all of them must be able to run at once. That is shown,
-// not assumed: one kernel per rank, each on a stream of its own, must meet.
+// not assumed: one kernel per rank, each on the stream of that rank's trials, must meet.
 Status ProveCoResidency(const std::vector<std::shared_ptr<PeerRank>>& ranks) {
   const auto world = ranks.size();
   std::vector<std::shared_ptr<PeerMemory>> memory(world);
-  std::vector<Stream> streams(world);
+  std::vector<Met> met_words(world);
   kernels::PeerEnd end;
   end.world = static_cast<int32_t>(world);
   end.shape.world = end.world;
@@ -109,16 +92,12 @@ Status ProveCoResidency(const std::vector<std::shared_ptr<PeerRank>>& ranks) {
     const OnDevice on(device);
     SPARSESEL_RETURN_IF_ERROR(
         PeerMemory::Make(device, end.shape.packets(), ranks[r]->words, &memory[r]));
-    streams[r].device = device;
-    SPARSESEL_RETURN_IF_ERROR(
-        CudaStatus(cudaStreamCreateWithFlags(&streams[r].stream, cudaStreamNonBlocking),
-                   "cudaStreamCreateWithFlags"));
-    SPARSESEL_RETURN_IF_ERROR(CudaStatus(cudaMalloc(reinterpret_cast<void**>(&streams[r].met), sizeof(uint32_t)),
-                                         "cudaMalloc"));
     SPARSESEL_RETURN_IF_ERROR(CudaStatus(
-        cudaMemsetAsync(streams[r].met, 0, sizeof(uint32_t), streams[r].stream), "cudaMemset"));
+        cudaMalloc(reinterpret_cast<void**>(&met_words[r].word), sizeof(uint32_t)), "cudaMalloc"));
+    SPARSESEL_RETURN_IF_ERROR(CudaStatus(
+        cudaMemsetAsync(met_words[r].word, 0, sizeof(uint32_t), ranks[r]->stream), "cudaMemset"));
     SPARSESEL_RETURN_IF_ERROR(
-        CudaStatus(cudaStreamSynchronize(streams[r].stream), "cudaStreamSynchronize"));
+        CudaStatus(cudaStreamSynchronize(ranks[r]->stream), "cudaStreamSynchronize"));
     end.inbox[r] = memory[r]->inbox();
     end.state[r] = memory[r]->state();
   }
@@ -126,16 +105,16 @@ Status ProveCoResidency(const std::vector<std::shared_ptr<PeerRank>>& ranks) {
     const OnDevice on(ranks[r]->device);
     end.rank = static_cast<int32_t>(r);
     SPARSESEL_RETURN_IF_ERROR(CudaStatus(
-        kernels::LaunchMeet(end, kMeetLimit, streams[r].met, streams[r].stream), "the probe"));
+        kernels::LaunchMeet(end, kMeetLimit, met_words[r].word, ranks[r]->stream), "the probe"));
   }
   Status met;
   for (size_t r = 0; r < world; ++r) {
     uint32_t came = 0;
-    KeepFirst(CudaStatus(cudaMemcpyAsync(&came, streams[r].met, sizeof(came),
-                                         cudaMemcpyDeviceToHost, streams[r].stream),
+    KeepFirst(CudaStatus(cudaMemcpyAsync(&came, met_words[r].word, sizeof(came),
+                                         cudaMemcpyDeviceToHost, ranks[r]->stream),
                          "cudaMemcpyAsync"),
               &met);
-    KeepFirst(CudaStatus(cudaStreamSynchronize(streams[r].stream), "the probe"), &met);
+    KeepFirst(CudaStatus(cudaStreamSynchronize(ranks[r]->stream), "the probe"), &met);
     if (met.ok() && came == 0) {
       met = Status::Error(SPARSESEL_UNAVAILABLE,
                           "%d ranks cannot run at once: rank %d waited for a kernel that did not "
@@ -181,6 +160,10 @@ Status CudaStatus(cudaError_t error, const char* what) {
   const sparsesel_status code =
       error == cudaErrorMemoryAllocation ? SPARSESEL_OUT_OF_MEMORY : SPARSESEL_INTERNAL;
   return Status::Error(code, "%s: %s", what, cudaGetErrorString(error)).WithBackendCode(error);
+}
+
+PeerRank::~PeerRank() {
+  if (stream != nullptr) (void)cudaStreamDestroy(stream);
 }
 
 Status PeerWords::Make(std::shared_ptr<PeerWords>* words) {
@@ -276,8 +259,17 @@ Status CreateLocalDeviceGroup(int32_t world, const CommOptions& options,
         static_cast<int32_t>(std::count(devices.begin(), devices.end(), devices[r]));
     SPARSESEL_RETURN_IF_ERROR(PeerWords::Make(&rank->words));
     rank->words->get()->limit_ns = options.steady_timeout;
+    const OnDevice on(rank->device);
+    SPARSESEL_RETURN_IF_ERROR(CudaStatus(on.error(), "cudaSetDevice"));
+    SPARSESEL_RETURN_IF_ERROR(
+        CudaStatus(cudaStreamCreateWithFlags(&rank->stream, cudaStreamNonBlocking),
+                   "cudaStreamCreateWithFlags"));
+    SPARSESEL_RETURN_IF_ERROR(CudaStatus(kernels::PreparePeer(), "loading kernels"));
     ranks.push_back(std::move(rank));
   }
+  const auto all_words = std::make_shared<std::vector<std::shared_ptr<PeerWords>>>();
+  for (const std::shared_ptr<PeerRank>& rank : ranks) all_words->push_back(rank->words);
+  for (const std::shared_ptr<PeerRank>& rank : ranks) rank->all_words = all_words;
   SPARSESEL_RETURN_IF_ERROR(ProveCoResidency(ranks));
   std::vector<std::shared_ptr<Comm>> made;
   for (int32_t r = 0; r < world; ++r) {

@@ -6,6 +6,7 @@
 #include "compositions/device/device_slot.h"
 #include "contract/ownership.h"
 #include "kernels/peer.h"
+#include "kernels/restore.h"
 #include "kernels/select.h"
 
 namespace sparsesel {
@@ -14,11 +15,19 @@ namespace {
 // Rows of one step are bounded so that inboxes stay small whatever the capacity; more rows are tiled.
 constexpr int64_t kLargestInbox = int64_t{256} << 20;
 
+// Blocks of waiting kernels, of all ranks of a device together.
+constexpr int32_t kWaitingPerProcessor = 2;
+
 struct DeviceLayout {
   int32_t step = 1;  // rows of one tile
-  size_t lists = 0;  // offsets in the workspace: [world, step, longest] records
-  size_t answers = 0;
-  size_t selected = 0;
+  int32_t answer_words = 0;  // of a row: k ids, then k scores if wanted
+  // Offsets in the workspace.
+  size_t lists = 0;     // [world, step, longest] records
+  size_t answers = 0;   // [step, answer_words], what owners send
+  size_t keys = 0;      // [step, k], for restoring scores
+  size_t selected = 0;  // [step]
+  size_t scratch = 0;   // of select's general variant, or of ordering by id
+  size_t scratch_bytes = 0;
   size_t total = 0;
   size_t peer_visible = 0;
   kernels::PeerInboxShape inbox;
@@ -26,7 +35,7 @@ struct DeviceLayout {
 
 size_t Aligned(size_t bytes) { return (bytes + 255) / 256 * 256; }
 
-DeviceLayout LayOut(const Job& job, int32_t step, bool answers) {
+DeviceLayout LayOut(const Job& job, int32_t step, bool answers, size_t scratch_bytes) {
   DeviceLayout layout;
   layout.step = step;
   const auto rows = static_cast<size_t>(step);
@@ -34,21 +43,25 @@ DeviceLayout LayOut(const Job& job, int32_t step, bool answers) {
   layout.inbox.rows = step;
   layout.inbox.length = job.longest;
   layout.inbox.world = job.world;
-  layout.inbox.words = answers ? job.problem.k : 0;
+  const auto k = static_cast<size_t>(job.problem.k);
+  const bool scores = job.problem.wants_scores();
+  layout.answer_words = scores ? 2 * job.problem.k : job.problem.k;
+  layout.inbox.words = answers ? layout.answer_words : 0;
   layout.peer_visible = 2 * static_cast<size_t>(layout.inbox.packets()) * sizeof(uint4);
   layout.answers = Aligned(world * rows * static_cast<size_t>(job.longest) * sizeof(Record));
-  layout.selected =
-      layout.answers +
-      Aligned(answers ? rows * static_cast<size_t>(job.problem.k) * sizeof(int32_t) : 0);
-  layout.total = layout.selected + Aligned(rows * sizeof(int32_t));
+  layout.keys = layout.answers + Aligned(rows * static_cast<size_t>(layout.inbox.words) * 4);
+  layout.selected = layout.keys + Aligned(scores ? rows * k * sizeof(uint64_t) : 0);
+  layout.scratch = layout.selected + Aligned(rows * sizeof(int32_t));
+  layout.scratch_bytes = scratch_bytes;
+  layout.total = layout.scratch + Aligned(scratch_bytes);
   return layout;
 }
 
-Status Fit(const Job& job, int32_t capacity, bool answers, DeviceLayout* layout) {
+Status Fit(const Job& job, int32_t capacity, bool answers, size_t scratch, DeviceLayout* layout) {
   const uint64_t limit = job.memory_limit;
   int32_t step = capacity;
   for (;; step = (step + 1) / 2) {
-    *layout = LayOut(job, step, answers);
+    *layout = LayOut(job, step, answers, scratch);
     const bool small = static_cast<int64_t>(layout->peer_visible) <= kLargestInbox;
     const bool fits = limit == 0 || layout->total + layout->peer_visible <= limit;
     if ((small || step == 1) && fits) return {};
@@ -96,9 +109,9 @@ class DeviceExecutor final : public Executor {
  public:
   DeviceExecutor(const Job& job, bool owner, const DeviceLayout& layout,
                  const kernels::SelectDevice& device, const kernels::SelectConfig& config,
-                 int32_t blocks)
+                 const std::shared_ptr<void>& group, int32_t push_blocks, int32_t wait_blocks)
       : job_(job), owner_(owner), layout_(layout), device_(device), config_(config),
-        blocks_(blocks) {}
+        group_(group), push_blocks_(push_blocks), wait_blocks_(wait_blocks) {}
 
   size_t workspace_bytes() const override { return layout_.total; }
   size_t peer_visible_bytes() const override { return layout_.peer_visible; }
@@ -111,36 +124,73 @@ class DeviceExecutor final : public Executor {
  private:
   Status ExecuteTile(const Call& call, const Slot& slot, const kernels::PeerEnd& end,
                      const kernels::PeerRows& rows, DeviceSpans& spans) const;
-  Status Select(const Slot& slot, const kernels::PeerRows& rows, RowRange selected, int32_t* ids,
-                int64_t id_stride, int32_t* counts, cudaStream_t stream) const;
+  // Selects rows [selected.begin, selected.end) of the step, whose lists have been collected, into
+  // `output`, whose row 0 is the first of them.
+  Status Select(const Slot& slot, const kernels::PeerRows& rows, RowRange selected,
+                const kernels::AnswerOutput& output, cudaStream_t stream) const;
 
   const Job job_;
   const bool owner_;
   const DeviceLayout layout_;
   const kernels::SelectDevice device_;
   const kernels::SelectConfig config_;
-  const int32_t blocks_;  // of a kernel that waits, beside the other ranks of the device
+  const std::shared_ptr<void> group_;  // the PeerRank
+  const int32_t push_blocks_;
+  const int32_t wait_blocks_;
 };
 
-// Selects rows [selected.begin, selected.end) of the step, whose lists have been collected.
 Status DeviceExecutor::Select(const Slot& slot, const kernels::PeerRows& rows, RowRange selected,
-                              int32_t* ids, int64_t id_stride, int32_t* counts,
-                              cudaStream_t stream) const {
+                              const kernels::AnswerOutput& output, cudaStream_t stream) const {
   if (selected.size() == 0) return {};
-  kernels::SelectArgs<kernels::RecordLists> args;
+  std::byte* const memory = slot.memory->data();
+  const int64_t k = job_.problem.k;
   const int64_t length = job_.longest;
-  args.input.base = reinterpret_cast<const Record*>(slot.memory->data() + layout_.lists) +
-                    selected.begin * length;
+  kernels::SelectArgs<kernels::RecordLists> args;
+  args.input.base =
+      reinterpret_cast<const Record*>(memory + layout_.lists) + selected.begin * length;
   args.input.list_stride = rows.rows * length;
   args.input.row_stride = length;
   args.input.lists = job_.world;
   std::copy_n(job_.candidates.begin(), job_.world, args.input.length);
   args.rows = selected.size();
   args.k = job_.problem.k;
-  args.output.ids = ids;
-  args.output.id_stride = id_stride;
-  args.output.selected = counts;
-  return CudaStatus(kernels::LaunchSampled(device_, config_, args, stream), "select");
+  args.output.ids = output.ids;
+  args.output.id_stride = output.id_stride;
+  args.output.selected =
+      output.counts != nullptr ? output.counts : reinterpret_cast<int32_t*>(memory + layout_.selected);
+  if (output.score_bits != nullptr) {
+    args.output.keys = reinterpret_cast<uint64_t*>(memory + layout_.keys);
+    args.output.key_stride = k;
+  }
+  std::byte* const scratch = memory + layout_.scratch;
+  SPARSESEL_RETURN_IF_ERROR(CudaStatus(
+      config_.cluster == 0
+          ? kernels::LaunchRadix(device_, args, scratch, layout_.scratch_bytes, stream)
+          : kernels::LaunchSampled(device_, config_, args, stream),
+      "select"));
+  if (output.score_bits != nullptr) {
+    kernels::RestoreArgs restore;
+    restore.input = args.input;
+    restore.keys = args.output.keys;
+    restore.key_stride = k;
+    restore.selected = args.output.selected;
+    restore.rows = args.rows;
+    restore.k = args.k;
+    restore.scores = output.score_bits;
+    restore.score_stride = output.score_stride;
+    SPARSESEL_RETURN_IF_ERROR(CudaStatus(kernels::LaunchRestore(restore, stream), "restore"));
+  }
+  if (job_.problem.output_order == SPARSESEL_OUTPUT_BY_ID) {
+    kernels::IdOrderArgs order;
+    order.ids = output.ids;
+    order.id_stride = output.id_stride;
+    order.selected = args.output.selected;
+    order.rows = args.rows;
+    order.k = args.k;
+    SPARSESEL_RETURN_IF_ERROR(CudaStatus(
+        kernels::LaunchIdOrder(order, scratch, layout_.scratch_bytes, stream), "order by id"));
+  }
+  return {};
 }
 
 Status DeviceExecutor::ExecuteTile(const Call& call, const Slot& slot, const kernels::PeerEnd& end,
@@ -159,35 +209,53 @@ Status DeviceExecutor::ExecuteTile(const Call& call, const Slot& slot, const ker
   input.candidates = problem.candidates;
   input.positions = problem.input_kind == SPARSESEL_INPUT_POSITIONS;
   input.id_map = problem.id_map;
-  const kernels::PeerHeader header{static_cast<uint32_t>(call.message.digest),
+  // Epochs count the executes, so what is left to compare is what is executed.
+  const uint64_t what = call.message.digest ^ (call.message.tag * 0x9e3779b97f4a7c15u);
+  const kernels::PeerHeader header{static_cast<uint32_t>(what ^ (what >> 32)),
                                    static_cast<uint32_t>(call.message.rows)};
   SPARSESEL_RETURN_IF_ERROR(CudaStatus(
-      kernels::LaunchPushRecords(end, header, rows, input, owner_, io.status_word, blocks_,
-                                 stream),
+      kernels::LaunchPushRecords(end, header, rows, input, owner_, io.status_word,
+                                 push_blocks_, stream),
       "push"));
   SPARSESEL_RETURN_IF_ERROR(spans.End(Stage::kPack));
   auto* const lists = reinterpret_cast<Record*>(slot.memory->data() + layout_.lists);
   SPARSESEL_RETURN_IF_ERROR(CudaStatus(
       kernels::LaunchCollectRecords(end, header, rows, job_.candidates.data(), owner_, lists,
-                                    io.status_word, blocks_, stream),
+                                    io.status_word, wait_blocks_, stream),
       "collect"));
   SPARSESEL_RETURN_IF_ERROR(spans.End(Stage::kExchange));
 
   kernels::AnswerOutput output;
   output.ids = io.out_ids;
   output.id_stride = io.out_id_stride;
+  output.score_bits = reinterpret_cast<uint32_t*>(io.out_scores);
+  output.score_stride = io.out_score_stride;
   output.counts = io.out_counts;
   output.k = problem.k;
   if (owner_ && job_.everywhere()) {
     auto* const answers = reinterpret_cast<int32_t*>(slot.memory->data() + layout_.answers);
     const RowRange own = OwnedRows(rows.deal_rows, job_.world, job_.rank);
-    SPARSESEL_RETURN_IF_ERROR(Select(slot, rows, own, answers + int64_t{own.begin} * problem.k,
-                                     problem.k, nullptr, stream));
+    kernels::AnswerOutput answer;
+    answer.ids = answers + int64_t{own.begin} * layout_.answer_words;
+    answer.id_stride = layout_.answer_words;
+    if (problem.wants_scores()) {
+      answer.score_bits = reinterpret_cast<uint32_t*>(answer.ids) + problem.k;
+      answer.score_stride = layout_.answer_words;
+    }
+    answer.k = problem.k;
+    SPARSESEL_RETURN_IF_ERROR(Select(slot, rows, own, answer, stream));
     SPARSESEL_RETURN_IF_ERROR(spans.End(Stage::kSelect));
     SPARSESEL_RETURN_IF_ERROR(CudaStatus(
-        kernels::LaunchPushAnswers(end, rows, answers, blocks_, stream), "push answers"));
+        kernels::LaunchPushAnswers(end, rows, answers, push_blocks_, stream), "push answers"));
     SPARSESEL_RETURN_IF_ERROR(CudaStatus(
-        kernels::LaunchCollectAnswers(end, rows, output, io.status_word, blocks_, stream),
+        kernels::LaunchCollectAnswers(end, rows, output, io.status_word, wait_blocks_, stream),
+        "collect answers"));
+    output.ids += rows.begin * output.id_stride;
+    if (output.score_bits != nullptr) output.score_bits += rows.begin * output.score_stride;
+    if (output.counts != nullptr) output.counts += rows.begin;
+    SPARSESEL_RETURN_IF_ERROR(CudaStatus(
+        kernels::LaunchEmptyOnFailure(end, rows.rows, output, io.status_word, push_blocks_,
+                                      stream),
         "collect answers"));
     return spans.End(Stage::kReplicate);
   }
@@ -200,15 +268,13 @@ Status DeviceExecutor::ExecuteTile(const Call& call, const Slot& slot, const ker
                 std::clamp(own.end - rows.begin, 0, rows.rows)};
     place = rows.begin + selected.begin - own.begin;
   }
-  int32_t* const counts = io.out_counts == nullptr ? nullptr : io.out_counts + place;
-  int32_t* const ids = io.out_ids + place * io.out_id_stride;
-  SPARSESEL_RETURN_IF_ERROR(
-      Select(slot, rows, selected, ids, io.out_id_stride, counts, stream));
-  output.ids = ids;
-  output.counts = counts;
+  output.ids += place * output.id_stride;
+  if (output.score_bits != nullptr) output.score_bits += place * output.score_stride;
+  if (output.counts != nullptr) output.counts += place;
+  SPARSESEL_RETURN_IF_ERROR(Select(slot, rows, selected, output, stream));
   SPARSESEL_RETURN_IF_ERROR(
       CudaStatus(kernels::LaunchEmptyOnFailure(end, selected.size(), output, io.status_word,
-                                               blocks_, stream),
+                                               push_blocks_, stream),
                  "select"));
   return spans.End(Stage::kSelect);
 }
@@ -216,6 +282,9 @@ Status DeviceExecutor::ExecuteTile(const Call& call, const Slot& slot, const ker
 Status DeviceExecutor::Execute(const Call& call, const Slot& slot, SpanTimes* spans,
                                ExecuteCounters*) const {
   SPARSESEL_RETURN_IF_ERROR(call.local);
+  const OnDevice on(DeviceOf(slot).device);
+  SPARSESEL_RETURN_IF_ERROR(CudaStatus(on.error(), "cudaSetDevice"));
+  SPARSESEL_RETURN_IF_ERROR(PeerGroupTable()->state(group_.get()));
   const auto stream = static_cast<cudaStream_t>(call.stream);
   if (stream == nullptr || stream == cudaStreamLegacy) {
     return Status::Error(SPARSESEL_INVALID_ARGUMENT,
@@ -244,27 +313,37 @@ Topology DeviceTopology(const Comm&) { return {SPARSESEL_MEMORY_DEVICE, false, f
 Status MakeExecutor(const Comm& comm, const Job& job, int32_t capacity,
                     const Composition& composition, std::unique_ptr<Executor>* executor) {
   const bool owner = composition.kind == SPARSESEL_COMPOSITION_OWNER;
-  DeviceLayout layout;
-  SPARSESEL_RETURN_IF_ERROR(Fit(job, capacity, owner && job.everywhere(), &layout));
   kernels::SelectDevice device;
   SPARSESEL_RETURN_IF_ERROR(
       CudaStatus(kernels::QuerySelectDevice(comm.device(), &device), "QuerySelectDevice"));
-  const int32_t rows =
-      owner ? OwnedRows(layout.step, job.world, 0).size() : layout.step;
-  const kernels::SelectConfig config = kernels::SampledDefault(
-      device, {rows, job.world, job.longest, job.problem.k});
-  if (config.cluster == 0) {
-    return Status::Error(SPARSESEL_UNSUPPORTED,
-                         "no device select takes %d lists of %d candidates and k = %d", job.world,
-                         job.longest, job.problem.k);
+  const kernels::SelectShape shape{owner ? OwnedRows(capacity, job.world, 0).size() : capacity,
+                                   job.world, job.longest, job.problem.k};
+  // Shapes that the sampled variant does not take go to the general one, which wants scratch.
+  const kernels::SelectConfig config = kernels::SampledDefault(device, shape);
+  size_t scratch = config.cluster == 0 ? kernels::RadixWorkspaceBytes(device, shape) : 0;
+  if (job.problem.output_order == SPARSESEL_OUTPUT_BY_ID) {
+    kernels::IdOrderArgs order;
+    order.rows = shape.rows;
+    order.k = shape.k;
+    scratch = std::max(scratch, kernels::IdOrderWorkspaceBytes(order));
+    SPARSESEL_RETURN_IF_ERROR(CudaStatus(kernels::PrepareIdOrder(), "PrepareIdOrder"));
   }
+  DeviceLayout layout;
+  SPARSESEL_RETURN_IF_ERROR(Fit(job, capacity, owner && job.everywhere(), scratch, &layout));
+  const OnDevice on(comm.device());
+  SPARSESEL_RETURN_IF_ERROR(CudaStatus(on.error(), "cudaSetDevice"));
   SPARSESEL_RETURN_IF_ERROR(CudaStatus(kernels::PrepareSampled(device), "PrepareSampled"));
-  int32_t blocks = 0;
-  SPARSESEL_RETURN_IF_ERROR(CudaStatus(kernels::PeerResidentBlocks(&blocks), "occupancy"));
-  // One share of the device for each rank on it, and one for kernels that do not wait.
+  int32_t resident = 0;
+  SPARSESEL_RETURN_IF_ERROR(CudaStatus(kernels::PeerResidentBlocks(&resident), "occupancy"));
   const auto& rank = *static_cast<const PeerRank*>(comm.self().get());
-  blocks = std::max(1, blocks / (rank.ranks_on_device + 1));
-  *executor = std::make_unique<DeviceExecutor>(job, owner, layout, device, config, blocks);
+  // Where ranks share a device, those that wait must leave room for the others to get on: for their
+  // pushes, and for the clusters of their selects, which want half of each processor.
+  const int32_t ranks = rank.ranks_on_device;
+  const int32_t push_blocks = std::max(1, resident / ranks);
+  const int32_t wait_blocks =
+      ranks == 1 ? resident : std::max(1, kWaitingPerProcessor * device.processors / ranks);
+  *executor = std::make_unique<DeviceExecutor>(job, owner, layout, device, config, comm.self(),
+                                               push_blocks, wait_blocks);
   return {};
 }
 

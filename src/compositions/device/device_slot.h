@@ -20,7 +20,7 @@ struct DeviceSlot {
   ~DeviceSlot();
 
   int32_t device = 0;
-  cudaStream_t stream = nullptr;
+  cudaStream_t stream = nullptr;  // the rank's, for trials
   HostChannel meeting;  // where the ranks' host threads meet before a sample
   std::shared_ptr<PeerMemory> own;
   std::array<std::shared_ptr<PeerMemory>, kMaxWorld> all;

@@ -83,17 +83,13 @@ DeviceSlot::~DeviceSlot() {
     if (train.begin != nullptr) (void)cudaEventDestroy(train.begin);
     if (train.end != nullptr) (void)cudaEventDestroy(train.end);
   }
-  if (stream != nullptr) (void)cudaStreamDestroy(stream);
 }
 
 Status MakeDeviceSlot(Comm& comm, bool overlaps, Slot* slot) {
   Graveyard::Get().Clear();
   auto device = std::make_shared<DeviceSlot>();
   device->device = comm.device();
-  SPARSESEL_RETURN_IF_ERROR(CudaStatus(cudaSetDevice(comm.device()), "cudaSetDevice"));
-  SPARSESEL_RETURN_IF_ERROR(
-      CudaStatus(cudaStreamCreateWithFlags(&device->stream, cudaStreamNonBlocking),
-                 "cudaStreamCreateWithFlags"));
+  device->stream = RankOf(comm).stream;
   device->meeting =
       MakeThreadChannel(RankOf(comm).thread, comm.NextChannelIndex(), overlaps);
   slot->memory = std::make_shared<Buffer>();
@@ -103,7 +99,8 @@ Status MakeDeviceSlot(Comm& comm, bool overlaps, Slot* slot) {
 
 Status ReserveDeviceSlot(Comm& comm, size_t bytes, size_t peer_visible, Slot* slot) {
   Graveyard::Get().Clear();
-  SPARSESEL_RETURN_IF_ERROR(CudaStatus(cudaSetDevice(comm.device()), "cudaSetDevice"));
+  const OnDevice on(comm.device());
+  SPARSESEL_RETURN_IF_ERROR(CudaStatus(on.error(), "cudaSetDevice"));
   auto memory = std::make_shared<Buffer>();
   SPARSESEL_RETURN_IF_ERROR(Buffer::Take(comm.environment(), SPARSESEL_MEMORY_DEVICE, bytes,
                                          "workspace", memory.get()));
@@ -111,10 +108,8 @@ Status ReserveDeviceSlot(Comm& comm, size_t bytes, size_t peer_visible, Slot* sl
   const DeviceSlot& before = DeviceOf(*slot);
   auto device = std::make_shared<DeviceSlot>();
   device->device = before.device;
+  device->stream = before.stream;
   device->meeting = before.meeting;
-  SPARSESEL_RETURN_IF_ERROR(
-      CudaStatus(cudaStreamCreateWithFlags(&device->stream, cudaStreamNonBlocking),
-                 "cudaStreamCreateWithFlags"));
   SPARSESEL_RETURN_IF_ERROR(
       PeerMemory::Make(comm.device(), static_cast<int64_t>(peer_visible / sizeof(uint4) / 2),
                        RankOf(comm).words, &device->own));
