@@ -102,6 +102,7 @@ void* __libc_calloc(size_t count, size_t bytes);
 void* __libc_realloc(void* block, size_t bytes);
 void* __libc_memalign(size_t alignment, size_t bytes);
 void __libc_free(void* block);
+void* memalign(size_t alignment, size_t bytes) noexcept;
 
 EXPORTED void* malloc(size_t bytes) noexcept {
   if (!contract::Permit()) return nullptr;

@@ -143,7 +143,11 @@ sparsesel_status CustomGroup::AllToAll(void* context, const void* send, const ui
           if (!alike || receive_bytes[r] == 0) continue;
           char* const to = static_cast<char*>(receive) + receive_offsets[r];
           std::memcpy(to, from.data + from.offsets[me], receive_bytes[r]);
-          if (self->group->faults_.wrong_all_to_all) to[receive_bytes[r] / 2] ^= 1;
+          // Every record is 8 bytes, of which the last 4 are the id.
+          for (uint64_t i = 4; i < receive_bytes[r] && self->group->faults_.wrong_all_to_all;
+               i += 8) {
+            to[i] ^= 1;
+          }
         }
       });
   if (!met) return SPARSESEL_TIMEOUT;

@@ -44,7 +44,7 @@ struct Faults {
   std::atomic<int64_t> calls_until_failure{0};  // counted down on that rank
   std::atomic<int32_t> failure{SPARSESEL_IO};
   std::atomic<bool> lossy_bf16{false};        // sums drop the lowest mantissa bit
-  std::atomic<bool> wrong_all_to_all{false};  // one byte of each message is flipped
+  std::atomic<bool> wrong_all_to_all{false};  // one bit of every id is flipped
   std::atomic<bool> wrong_all_gather{false};
 };
 

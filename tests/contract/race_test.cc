@@ -221,14 +221,13 @@ TEST_CASE("race: clocks that stand still, go back or jump decide nothing (E17)")
     race.time_budget = uint64_t{1} << 62;
     const Raced raced(group, job, race);
     INFO(Describe(raced.outcomes));
-    if (&clock == &clocks[4]) {
-      // A clock that leaps beyond every limit may end the call instead.
-      if (!AllOk(raced.outcomes)) continue;
-    }
     REQUIRE(AllOk(raced.outcomes));
     CheckAgreement(raced, job);
     for (int32_t i : {0, 1}) {
-      CHECK(raced.At(0, i).rule == SPARSESEL_RULE_INVALID_TIMING);
+      // Where one execute seems to take years, no sample may fit the budget.
+      const bool leaps = &clock == &clocks[4] && raced.At(0, i).pairs == 0;
+      CHECK(raced.At(0, i).rule ==
+            (leaps ? SPARSESEL_RULE_INCONCLUSIVE : SPARSESEL_RULE_INVALID_TIMING));
       CHECK(raced.At(0, i).winner == SPARSESEL_COMPOSITION_REPLICATED);
     }
   }
