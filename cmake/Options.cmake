@@ -11,6 +11,7 @@ sparsesel_auto_option(SPARSESEL_TESTS "The tests; AUTO: if Catch2 2.x is found")
 sparsesel_auto_option(SPARSESEL_BENCH "The benchmarks; AUTO: if Google Benchmark is found")
 option(SPARSESEL_EXAMPLES "The examples" ON)
 option(SPARSESEL_EXHAUSTIVE "Let ctest run the exhaustive tests, too, which take long" OFF)
+option(SPARSESEL_GPU_PROGRAMS "The tests and benchmarks that run on a GPU" OFF)
 option(SPARSESEL_FETCH_DEPS "Download a missing library's source from its upstream" ON)
 
 # 90a is the only way to Hopper's own instructions; the last entry adds PTX for what comes later.

@@ -1,14 +1,12 @@
-// One rank's input arrays on the device, and the record of one candidate: counts, absence, positions
-// and the id map, as host pack does it. A position or global id out of range becomes absent and is
+// The record of one candidate: counts, absence, positions and the id map, as host pack does it. A position or global id out of range becomes absent and is
 // reported, since a kernel has nobody to refuse to.
 #ifndef SPARSESEL_KERNELS_CANDIDATES_CUH_
 #define SPARSESEL_KERNELS_CANDIDATES_CUH_
 
 #include <cstdint>
 
-#include "contract/id_map.h"
 #include "contract/order.h"
-#include "kernels/peer.h"
+#include "kernels/candidates.h"
 
 namespace sparsesel::kernels {
 namespace {

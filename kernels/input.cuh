@@ -1,4 +1,5 @@
-// Where keys come from. An input gives a view of one row; a view fetches two neighbouring records at
+// Where keys come from. An input that `kWaits` also sends, in Begin, and counts itself done in End.
+// An input gives a view of one row; a view fetches two neighbouring records at
 // an even position and turns what it fetched into keys. The two steps are apart so that a kernel can
 // have many fetches in flight, and so that an input whose memory is still being written by peers
 // (packets that carry an epoch) can check and fetch again in Resolve.
@@ -17,6 +18,7 @@ inline constexpr int32_t kAbsentId = -1;
 
 // `wide`: two records may be fetched with one access.
 struct RecordInput {
+  static constexpr bool kWaits = false;
   bool wide;
   int32_t uniform_length;  // -1: lists.length[] differ
   RecordLists lists;
@@ -65,12 +67,13 @@ struct RecordInput {
       second = CandidateKey(raw.z, static_cast<int32_t>(raw.w));
     }
   };
-  __device__ __forceinline__ View Row(int64_t row) const {
+  __device__ __forceinline__ View Row(int64_t row, uint32_t*) const {
     return {*this, lists.base + row * lists.row_stride};
   }
 };
 
 struct SplitInput {
+  static constexpr bool kWaits = false;
   SplitRows rows;
   bool wide;
 
@@ -117,7 +120,7 @@ struct SplitInput {
       second = CandidateKey(raw.y, static_cast<int32_t>(raw.w));
     }
   };
-  __device__ __forceinline__ View Row(int64_t row) const {
+  __device__ __forceinline__ View Row(int64_t row, uint32_t*) const {
     int32_t length = rows.length;
     if (rows.counts != nullptr) length = max(0, min(length, rows.counts[row]));
     return {rows.scores + row * rows.score_stride, rows.ids + row * rows.id_stride, length, wide};

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "kernels/block_sort.cuh"
+#include "kernels/candidates.cuh"
 
 namespace sparsesel::kernels {
 namespace {
@@ -21,37 +22,24 @@ struct SortElement {
   uint32_t position;
 };
 
-__device__ __forceinline__ int32_t MapId(const IdMap& map, int32_t id) {
-  if (map.kind == IdMap::kOffset) return id + map.offset;
-  if (map.kind == IdMap::kInterleave) {
-    return (id / map.block * map.shards + map.shard) * map.block + id % map.block;
-  }
-  return id;
-}
-
 __device__ __forceinline__ int32_t RowCount(const PackArgs& args, int64_t row) {
   if (args.active_rows != nullptr && row >= *args.active_rows) return 0;
-  if (args.counts == nullptr) return args.candidates;
-  return max(0, min(args.candidates, args.counts[row]));
+  return PresentCount(args.input, row);
 }
 
 __device__ __forceinline__ Record ReadCandidate(const PackArgs& args, int64_t row, int32_t at,
                                                 int32_t count) {
-  if (at >= count) return {0, -1};
-  const int32_t id = args.ids[row * args.id_stride + at];
-  if (id < 0) return {0, -1};
-  const int64_t start = args.positions && args.row_starts != nullptr ? args.row_starts[row]
-                                                                     : row * args.score_stride;
-  return {args.scores[start + (args.positions ? id : at)], MapId(args.map, id)};
+  bool out_of_range = false;  // becomes absent
+  return at < count ? PackCandidate(args.input, row, at, &out_of_range) : Record{0, -1};
 }
 
 __global__ void __launch_bounds__(kCopyThreads) CopyKernel(const __grid_constant__ PackArgs args) {
-  const int64_t total = static_cast<int64_t>(args.rows) * args.candidates;
+  const int64_t total = static_cast<int64_t>(args.rows) * args.input.candidates;
   const int64_t step = static_cast<int64_t>(gridDim.x) * kCopyThreads;
   for (int64_t i = static_cast<int64_t>(blockIdx.x) * kCopyThreads + threadIdx.x; i < total;
        i += step) {
-    const int64_t row = i / args.candidates;
-    const auto at = static_cast<int32_t>(i - row * args.candidates);
+    const int64_t row = i / args.input.candidates;
+    const auto at = static_cast<int32_t>(i - row * args.input.candidates);
     args.out[row * args.out_stride + at] = ReadCandidate(args, row, at, RowCount(args, row));
   }
 }
@@ -63,7 +51,7 @@ __global__ void __launch_bounds__(kSortThreads)
   SortElement* elements = workspace != nullptr
                               ? workspace + static_cast<int64_t>(blockIdx.x) * slots
                               : reinterpret_cast<SortElement*>(memory);
-  const int32_t keep = args.keep > 0 ? min(args.keep, args.candidates) : args.candidates;
+  const int32_t keep = args.keep > 0 ? min(args.keep, args.input.candidates) : args.input.candidates;
   for (int64_t row = blockIdx.x; row < args.rows; row += gridDim.x) {
     const int32_t count = RowCount(args, row);
     for (uint32_t i = threadIdx.x; i < slots; i += kSortThreads) {
@@ -83,7 +71,7 @@ __global__ void __launch_bounds__(kSortThreads)
 }  // namespace
 
 size_t PackWorkspaceBytes(const PackArgs& args) {
-  const uint32_t slots = SortSlots(static_cast<uint32_t>(std::max(1, args.candidates)));
+  const uint32_t slots = SortSlots(static_cast<uint32_t>(std::max(1, args.input.candidates)));
   if (!args.sort || slots <= kSharedSlots) return 0;
   return std::min<size_t>(static_cast<size_t>(args.rows), kSortBlocks) * slots *
          sizeof(SortElement);
@@ -96,14 +84,14 @@ cudaError_t PreparePack() {
 
 cudaError_t LaunchPack(const PackArgs& args, void* workspace, size_t workspace_bytes,
                        cudaStream_t stream) {
-  if (args.rows <= 0 || args.candidates <= 0) return cudaSuccess;
+  if (args.rows <= 0 || args.input.candidates <= 0) return cudaSuccess;
   if (!args.sort) {
-    const int64_t total = static_cast<int64_t>(args.rows) * args.candidates;
+    const int64_t total = static_cast<int64_t>(args.rows) * args.input.candidates;
     const int64_t blocks = std::min(kMaxBlocks, (total + kCopyThreads - 1) / kCopyThreads);
     CopyKernel<<<static_cast<unsigned>(blocks), kCopyThreads, 0, stream>>>(args);
     return cudaPeekAtLastError();
   }
-  const uint32_t slots = SortSlots(static_cast<uint32_t>(args.candidates));
+  const uint32_t slots = SortSlots(static_cast<uint32_t>(args.input.candidates));
   const bool in_shared = slots <= kSharedSlots;
   int64_t blocks = std::min<int64_t>(args.rows, kMaxBlocks);
   if (!in_shared) {

@@ -18,8 +18,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "contract/id_map.h"
 #include "contract/order.h"
+#include "kernels/candidates.h"
 
 namespace sparsesel::kernels {
 
@@ -71,19 +71,6 @@ struct PeerEnd {
   int64_t half = 0;                  // packets from the first half of an inbox to the second
   uint4* inbox[kMaxPeers] = {};      // every rank's, as this rank addresses it
   PeerState* state[kMaxPeers] = {};  // likewise
-};
-
-struct CandidateArrays {
-  const uint32_t* scores = nullptr;
-  const int32_t* ids = nullptr;
-  const int32_t* counts = nullptr;      // may be null
-  const int32_t* row_starts = nullptr;  // may be null
-  int64_t score_stride = 0;
-  int64_t id_stride = 0;
-  int64_t score_row_length = 0;
-  int32_t candidates = 0;
-  bool positions = false;
-  IdMap id_map;
 };
 
 // Which rows a step handles, and who owns them: row r of [begin, begin + rows) is dealt as row

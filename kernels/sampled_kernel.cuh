@@ -30,6 +30,7 @@ struct SampledParams {
   uint32_t k;
   SampledPlan plan;
   const int32_t* active_rows;
+  int32_t first_row;
   bool has_prefix;
   bool complete;
   bool need_source;
@@ -90,9 +91,10 @@ __global__ void __launch_bounds__(kThreads, 1024 / kThreads)
     const uint32_t members = team.Size() * kThreads;
     AdmitNextKernel();
     AwaitPreviousKernel();
-    const bool active = params.active_rows == nullptr || row < *params.active_rows;
+    const bool active = params.active_rows == nullptr || params.first_row + row < *params.active_rows;
     const OutputRow out(params.output, row);
-    const auto view = params.input.Row(row);
+    const auto view = params.input.Row(row, &state.at_least);
+    if constexpr (Input::kWaits) params.input.Begin(row, active, member, members);
 
     constexpr int kPairs = kKeys > 0 ? kKeys / 2 : 4;
     typename Input::Raw raw[kPairs];
@@ -147,6 +149,7 @@ __global__ void __launch_bounds__(kThreads, 1024 / kThreads)
       WriteRest(out, 0, params.k, member, members);
       if (member == 0 && params.output.selected != nullptr) params.output.selected[row] = 0;
       if (member == 0 && params.proof != nullptr) params.proof[row] = 1;
+      if constexpr (Input::kWaits) params.input.End();
       return;
     }
 
@@ -220,14 +223,21 @@ __global__ void __launch_bounds__(kThreads, 1024 / kThreads)
       bound = state.bound;
       proven = bound == kAbsentKey || __reduce_add_sync(kFullWarp, message.w) >= params.k;
     }
-    const bool short_of_keys = total < params.k && last > 1;
-    const bool misled = sum >= kSpilled || short_of_keys || (params.complete && !proven);
+    // An input that waits tells all blocks of the row when a wait of one has failed: what is here is
+    // then no answer.
+    bool failed = false;
+    if constexpr (Input::kWaits) failed = __reduce_or_sync(kFullWarp, message.w) != 0;
+    const bool short_of_keys = total < params.k && last > 1 && !failed;
+    const bool misled = (sum >= kSpilled && !failed) || short_of_keys || (params.complete && !proven);
     __syncwarp();
     team.Await(state.mailbox + kEntryMail);
 
     uint32_t selected = min(total, params.k);
     bool proof = proven;
-    if (__builtin_expect(misled, 0)) {
+    if (__builtin_expect(failed, 0)) {
+      selected = 0;
+      WriteRest(out, 0, params.k, member, members);
+    } else if (__builtin_expect(misled, 0)) {
       const bool all = params.complete;
       const RadixCut cut = SelectByRadix<kThreads>(team, view, all ? plan.all : plan.lines,
                                                    all ? plan.all_limit : plan.limit, params.k,
@@ -243,6 +253,7 @@ __global__ void __launch_bounds__(kThreads, 1024 / kThreads)
       if (params.output.selected != nullptr) params.output.selected[row] = selected;
       if (params.proof != nullptr) params.proof[row] = proof;
     }
+    if constexpr (Input::kWaits) params.input.End();
   }
 }
 

@@ -11,12 +11,20 @@
 namespace sparsesel::kernels {
 namespace {
 
+// Waiting costs registers: inputs that do are built for few keys a thread, and only as clusters.
+template <class Input>
+constexpr bool IsBuilt(int32_t keys, bool cluster) {
+  return !Input::kWaits || (cluster && (keys == 2 || keys == 4));
+}
+
 template <class Input>
 const void* FindSampledKernel(const SelectConfig& config) {
-#define SPARSESEL_FIND(Threads, Keys, Cluster)                            \
-  if (config.threads == Threads && config.keys == Keys &&                 \
-      (config.cluster > 1) == Cluster) {                                  \
-    return reinterpret_cast<const void*>(&SampledKernel<Input, Threads, Keys, Cluster>); \
+#define SPARSESEL_FIND(Threads, Keys, Cluster)                                             \
+  if constexpr (IsBuilt<Input>(Keys, Cluster)) {                                           \
+    if (config.threads == Threads && config.keys == Keys &&                                \
+        (config.cluster > 1) == Cluster) {                                                 \
+      return reinterpret_cast<const void*>(&SampledKernel<Input, Threads, Keys, Cluster>); \
+    }                                                                                      \
   }
   SPARSESEL_SAMPLED_KERNELS(SPARSESEL_FIND)
 #undef SPARSESEL_FIND
@@ -27,6 +35,7 @@ template <class Input>
 cudaError_t PrepareSampledKernels(const SelectDevice& device) {
   for (const SampledKernelKind& kind : kSampledKernels) {
     if (kind.cluster && device.compute_capability < 90) continue;
+    if (!IsBuilt<Input>(kind.keys, kind.cluster)) continue;
     const void* kernel =
         FindSampledKernel<Input>({kind.cluster ? 2 : 1, kind.threads, kind.keys, 0});
     cudaFuncAttributes attributes;
@@ -50,7 +59,8 @@ cudaError_t LaunchSampledKernel(const SelectDevice& device, const SelectConfig& 
                                 const SelectShape& shape, int32_t full_length, bool even,
                                 const Input& input, const Args& args, cudaStream_t stream) {
   SampledParams<Input> params = {};
-  if (!SampledSupports(device, shape, config) ||
+  if (!IsBuilt<Input>(config.keys, config.cluster > 1) ||
+      !SampledSupports(device, shape, config) ||
       !MakeSampledPlan(shape, full_length, config, &params.plan)) {
     return cudaErrorNotSupported;
   }
@@ -59,6 +69,7 @@ cudaError_t LaunchSampledKernel(const SelectDevice& device, const SelectConfig& 
   params.input = input;
   params.k = static_cast<uint32_t>(args.k);
   params.active_rows = args.active_rows;
+  params.first_row = args.first_row;
   params.has_prefix = args.prefix.length > 0 && args.prefix.length < full_length;
   params.complete = params.has_prefix && args.prefix.complete;
   params.need_source = args.prefix.need_source;

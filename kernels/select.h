@@ -68,6 +68,7 @@ struct SelectArgs {
   int32_t rows = 0;
   int32_t k = 0;
   const int32_t* active_rows = nullptr;
+  int32_t first_row = 0;  // what *active_rows calls row 0
   Prefix prefix;
   SelectOutput output;
   // The launch may start while the kernel before it in the stream still runs (programmatic dependent

@@ -24,6 +24,7 @@ struct RadixParams {
   uint32_t k;
   uint32_t slots;  // keys per block in the workspace
   const int32_t* active_rows;
+  int32_t first_row;
   int32_t* proof;
   bool has_prefix;
   bool need_source;
@@ -61,7 +62,7 @@ __global__ void __launch_bounds__(kThreads)
 
   for (int64_t row = blockIdx.x; row < params.rows; row += gridDim.x) {
     const OutputRow out(params.output, row);
-    const bool active = params.active_rows == nullptr || row < *params.active_rows;
+    const bool active = params.active_rows == nullptr || params.first_row + row < *params.active_rows;
     uint32_t selected = 0;
     bool hides = false;
     __syncthreads();
@@ -130,6 +131,7 @@ cudaError_t Launch(const SelectDevice& device, const Input& input, int32_t lists
   params.rows = args.rows;
   params.k = static_cast<uint32_t>(args.k);
   params.active_rows = args.active_rows;
+  params.first_row = args.first_row;
   params.proof = args.prefix.proof;
   params.has_prefix = cut;
   params.need_source = args.prefix.need_source;

@@ -1,5 +1,6 @@
 // sparsesel_system_json: what the library sees of itself and of the machine.
 #include <string>
+#include <vector>
 
 #include "api/errors.h"
 #include "api/text.h"
@@ -7,6 +8,7 @@
 #include "nlohmann/json.hpp"
 #include "sparsesel.h"
 #include "stages/variant.h"
+#include "transport/device_group.h"
 
 namespace sparsesel {
 namespace {
@@ -25,14 +27,13 @@ Json Transport(const char* name, const char* memory, const char* obstacle) {
   return entry;
 }
 
-Json TransportsJson() {
+Json TransportsJson(const char* no_devices) {
   return Json::array({
       Transport("threads", "host", nullptr),
       Transport("custom", "host", nullptr),
       Transport("bootstrap", "host", nullptr),
       Transport("mpi", "host", "not offered by this version"),
-      Transport("peer", "device",
-                kHasCuda ? "not offered by this version" : "the library was built without CUDA"),
+      Transport("peer", "device", no_devices),
       Transport("nccl", "device", "not offered by this version"),
   });
 }
@@ -64,13 +65,28 @@ Json VariantsJson() {
   return list;
 }
 
+Json DevicesJson(const std::vector<DeviceDescription>& devices) {
+  Json list = Json::array();
+  for (const DeviceDescription& device : devices) {
+    list.push_back({{"ordinal", device.ordinal},
+                    {"name", device.name},
+                    {"compute_capability", device.compute_capability},
+                    {"processors", device.processors},
+                    {"memory_bytes", device.memory},
+                    {"stores_into", device.stores_into}});
+  }
+  return list;
+}
+
 Json SystemJson() {
+  std::string reason;
+  const std::vector<DeviceDescription> devices = DescribeDevices(&reason);
   return Json{
       {"version", VersionString()},
       {"abi", 0},
       {"backends", kHasCuda ? Json::array({"host", "cuda"}) : Json::array({"host"})},
-      {"transports", TransportsJson()},
-      {"devices", Json::array()},
+      {"transports", TransportsJson(devices.empty() ? reason.c_str() : nullptr)},
+      {"devices", DevicesJson(devices)},
       {"variants", VariantsJson()},
   };
 }

@@ -48,6 +48,7 @@ class Search {
   void Propose(Step step);
   size_t Best(int32_t kind) const;  // index of the fastest so far, or of the first untried one
   size_t FirstOf(int32_t kind) const;
+  bool BestCanRun(int32_t capacity) const;  // of both kinds
 
   Comm& comm_;
   const Backend& backend_;
@@ -81,6 +82,18 @@ size_t Search::Best(int32_t kind) const {
     time = times_[i];
   }
   return best;
+}
+
+bool Search::BestCanRun(int32_t capacity) const {
+  for (const int32_t kind : {SPARSESEL_COMPOSITION_REPLICATED, SPARSESEL_COMPOSITION_OWNER}) {
+    const size_t best = Best(kind);
+    if (best == compositions_.size()) continue;
+    std::unique_ptr<Executor> executor;
+    const Status made =
+        backend_.make_executor(comm_, job_, capacity, compositions_[best], &executor);
+    if (made.code() == SPARSESEL_UNSUPPORTED) return false;
+  }
+  return true;
 }
 
 void Search::Propose(Step step) {
@@ -163,7 +176,8 @@ Status Search::Measure(int32_t capacity) {
 Status Search::Tune(int32_t capacity) {
   std::fill(times_.begin(), times_.end(), 0.0);
   for (const Step step : {Step::kWholeLists, Step::kPrefixes, Step::kReplicate}) {
-    if (out_of_time_) break;
+    // Without a single time there is nothing to choose by: the first step is always taken.
+    if (out_of_time_ && step != Step::kWholeLists) break;
     Propose(step);
     if (!proposed_.empty()) SPARSESEL_RETURN_IF_ERROR(Measure(capacity));
   }
@@ -200,8 +214,8 @@ Status Search::Run(std::vector<CapacityChoice>* choices) {
                              static_cast<double>(c) / static_cast<double>(capacities.size()),
                              "choosing child plans");
     }
-    // Each doubling of rows is tuned; in between, the choice of the last one holds.
-    if (tuned == 0 || (capacities[c] >= 2 * tuned && !out_of_time_)) {
+    // Each doubling of rows is tuned; in between, the choice of the last one holds, if it can run.
+    if (tuned == 0 || (capacities[c] >= 2 * tuned && !out_of_time_) || !BestCanRun(capacities[c])) {
       SPARSESEL_RETURN_IF_ERROR(Tune(capacities[c]));
       tuned = capacities[c];
     }

@@ -48,11 +48,19 @@ bool DeviceReplicates(const Job& job, const Topology& topology, int32_t configur
   return job.everywhere() && DeviceSupports(job, topology, configuration);
 }
 
+// One kernel for everything writes ids in the order of scores, of all rows.
+bool FusedSupports(const Job& job, const Topology&, int32_t) {
+  return job.everywhere() && !job.problem.wants_scores() &&
+         job.problem.output_order == SPARSESEL_OUTPUT_BY_SCORE;
+}
+
 std::vector<Variant> DeviceVariants() {
   constexpr int32_t kDevice = SPARSESEL_MEMORY_DEVICE;
   return {
       {"peer.push", Stage::kPack, Stage::kExchange, kInBoth, kDevice, 1, kNoConfiguration,
        DeviceSupports},
+      {"peer.fused", Stage::kPack, Stage::kSelect, kInReplicated, kDevice, 1, kNoConfiguration,
+       FusedSupports},
       {"select.sampled", Stage::kSelect, Stage::kSelect, kInBoth, kDevice, 1, kNoConfiguration,
        DeviceSupports},
       {"peer.answers", Stage::kReplicate, Stage::kReplicate, kInOwner, kDevice, 1,

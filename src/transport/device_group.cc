@@ -12,6 +12,11 @@ Status WithoutCuda() {
 
 }  // namespace
 
+std::vector<DeviceDescription> DescribeDevices(std::string* reason) {
+  *reason = "the library was built without CUDA";
+  return {};
+}
+
 Status DeviceGroupSupport(const CommOptions&) { return WithoutCuda(); }
 
 Status CreateLocalDeviceGroup(int32_t, const CommOptions&, std::vector<std::shared_ptr<Comm>>*) {

@@ -239,6 +239,37 @@ Status SharePeerMemory(Comm& comm, const std::shared_ptr<PeerMemory>& own, const
   return comm.AllGatherOrFail(Status(), nullptr, nullptr, 0);
 }
 
+std::vector<DeviceDescription> DescribeDevices(std::string* reason) {
+  int count = 0;
+  if (const cudaError_t error = cudaGetDeviceCount(&count); error != cudaSuccess || count == 0) {
+    (void)cudaGetLastError();
+    *reason = error == cudaSuccess ? "there is no CUDA device" : cudaGetErrorString(error);
+    return {};
+  }
+  std::vector<DeviceDescription> devices;
+  for (int ordinal = 0; ordinal < count; ++ordinal) {
+    cudaDeviceProp properties;
+    if (cudaGetDeviceProperties(&properties, ordinal) != cudaSuccess) {
+      (void)cudaGetLastError();
+      continue;
+    }
+    DeviceDescription& device = devices.emplace_back();
+    device.ordinal = ordinal;
+    device.name = properties.name;
+    device.compute_capability = 10 * properties.major + properties.minor;
+    device.processors = properties.multiProcessorCount;
+    device.memory = properties.totalGlobalMem;
+    for (int other = 0; other < count; ++other) {
+      int can = 0;
+      if (other != ordinal && cudaDeviceCanAccessPeer(&can, ordinal, other) == cudaSuccess &&
+          can != 0) {
+        device.stores_into.push_back(other);
+      }
+    }
+  }
+  return devices;
+}
+
 Status DeviceGroupSupport(const CommOptions&) {
   return Status::Error(SPARSESEL_UNSUPPORTED,
                        "groups on device memory are made by comm_create_local in this version");

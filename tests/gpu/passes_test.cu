@@ -133,10 +133,10 @@ void TestPack(int32_t rows, int32_t candidates, int32_t map_kind, bool sort, boo
   }
   for (int32_t r = 0; r < rows; ++r) {
     counts.push_back(r % 4 == 0 ? candidates : r % 4 == 1 ? -4 : r % 4 == 2 ? candidates / 2 : INT32_MAX);
-    starts.push_back(r * c.list_capacity);
+    starts.push_back(c.list_capacity > 5 ? r % 5 : 0);
     if (positions) {
       for (int32_t i = 0; i < c.list_capacity; ++i) {
-        ids[size_t(r) * c.list_capacity + i] = i % 7 == 3 ? -1 : (i * 3) % c.list_capacity;
+        ids[size_t(r) * c.list_capacity + i] = i % 7 == 3 ? -1 : (i * 3) % (c.list_capacity - starts[r]);
       }
     }
   }
@@ -148,16 +148,17 @@ void TestPack(int32_t rows, int32_t candidates, int32_t map_kind, bool sort, boo
   const int64_t out_stride = candidates + 1;
   DeviceBuffer<Record> out(size_t(rows) * out_stride);
   kernels::PackArgs args;
-  args.scores = device_scores.get();
-  args.ids = device_ids.get();
-  args.score_stride = args.id_stride = c.list_capacity;
-  args.positions = positions;
-  args.row_starts = positions ? device_starts.get() : nullptr;
-  args.counts = device_counts.get();
+  args.input.scores = device_scores.get();
+  args.input.ids = device_ids.get();
+  args.input.score_stride = args.input.id_stride = c.list_capacity;
+  args.input.score_row_length = c.list_capacity;
+  args.input.positions = positions;
+  args.input.row_starts = positions ? device_starts.get() : nullptr;
+  args.input.counts = device_counts.get();
+  args.input.candidates = candidates;
+  args.input.id_map = {map_kind, 1000, 16, 2, 5};
   args.active_rows = device_active.get();
   args.rows = rows;
-  args.candidates = candidates;
-  args.map = {map_kind, 1000, 16, 2, 5};
   args.out = out.get();
   args.out_stride = out_stride;
   args.sort = sort;
@@ -177,9 +178,13 @@ void TestPack(int32_t rows, int32_t candidates, int32_t map_kind, bool sort, boo
         want.push_back({0, -1});
         continue;
       }
-      const int32_t mapped = map_kind == 0 ? id : map_kind == 1 ? id + 1000
-                                                : (id / 16 * 5 + 2) * 16 + id % 16;
-      want.push_back({scores[size_t(r) * c.list_capacity + (positions ? id : i)], mapped});
+      const int64_t mapped = map_kind == 0   ? int64_t{id}
+                             : map_kind == 1 ? int64_t{id} + 1000
+                                             : (int64_t{id} / 16 * 5 + 2) * 16 + id % 16;
+      const size_t at = size_t(r) * c.list_capacity + (positions ? starts[r] + id : i);
+      // A global id beyond int32 cannot be told apart from absence.
+      want.push_back(mapped > INT32_MAX ? Record{0, -1}
+                                        : Record{scores[at], static_cast<int32_t>(mapped)});
     }
     if (sort) std::stable_sort(want.begin(), want.end(), Before);
     for (int32_t i = 0; i < out_stride; ++i) {

@@ -1,11 +1,13 @@
 #include "compositions/device/device_backend.h"
 
 #include <algorithm>
+#include <array>
 #include <string_view>
 
 #include "compositions/device/device_slot.h"
 #include "contract/ownership.h"
 #include "kernels/peer.h"
+#include "kernels/peer_fused.h"
 #include "kernels/restore.h"
 #include "kernels/select.h"
 
@@ -107,10 +109,10 @@ class DeviceSpans {
 
 class DeviceExecutor final : public Executor {
  public:
-  DeviceExecutor(const Job& job, bool owner, const DeviceLayout& layout,
+  DeviceExecutor(const Job& job, bool owner, bool fused, const DeviceLayout& layout,
                  const kernels::SelectDevice& device, const kernels::SelectConfig& config,
                  const std::shared_ptr<void>& group, int32_t push_blocks, int32_t wait_blocks)
-      : job_(job), owner_(owner), layout_(layout), device_(device), config_(config),
+      : job_(job), owner_(owner), fused_(fused), layout_(layout), device_(device), config_(config),
         group_(group), push_blocks_(push_blocks), wait_blocks_(wait_blocks) {}
 
   size_t workspace_bytes() const override { return layout_.total; }
@@ -131,6 +133,7 @@ class DeviceExecutor final : public Executor {
 
   const Job job_;
   const bool owner_;
+  const bool fused_;  // pack, exchange and select in one kernel
   const DeviceLayout layout_;
   const kernels::SelectDevice device_;
   const kernels::SelectConfig config_;
@@ -154,6 +157,8 @@ Status DeviceExecutor::Select(const Slot& slot, const kernels::PeerRows& rows, R
   std::copy_n(job_.candidates.begin(), job_.world, args.input.length);
   args.rows = selected.size();
   args.k = job_.problem.k;
+  args.active_rows = rows.active_rows;
+  args.first_row = rows.begin + selected.begin;
   args.output.ids = output.ids;
   args.output.id_stride = output.id_stride;
   args.output.selected =
@@ -213,6 +218,22 @@ Status DeviceExecutor::ExecuteTile(const Call& call, const Slot& slot, const ker
   const uint64_t what = call.message.digest ^ (call.message.tag * 0x9e3779b97f4a7c15u);
   const kernels::PeerHeader header{static_cast<uint32_t>(what ^ (what >> 32)),
                                    static_cast<uint32_t>(call.message.rows)};
+  if (fused_) {
+    kernels::FusedArgs args;
+    args.end = end;
+    args.header = header;
+    args.rows = rows;
+    args.input = input;
+    args.candidates = job_.candidates.data();
+    args.status_word = io.status_word;
+    args.output.ids = io.out_ids + rows.begin * io.out_id_stride;
+    args.output.id_stride = io.out_id_stride;
+    args.output.selected = io.out_counts == nullptr ? nullptr : io.out_counts + rows.begin;
+    args.k = problem.k;
+    SPARSESEL_RETURN_IF_ERROR(
+        CudaStatus(kernels::LaunchFused(device_, config_, args, stream), "fused"));
+    return spans.End(Stage::kSelect);
+  }
   SPARSESEL_RETURN_IF_ERROR(CudaStatus(
       kernels::LaunchPushRecords(end, header, rows, input, owner_, io.status_word,
                                  push_blocks_, stream),
@@ -310,6 +331,29 @@ Status DeviceExecutor::Execute(const Call& call, const Slot& slot, SpanTimes* sp
 
 Topology DeviceTopology(const Comm&) { return {SPARSESEL_MEMORY_DEVICE, false, false}; }
 
+// A configuration of the fused kernel with which all ranks of a device, waiting for each other, fit on
+// it; cluster 0 if there is none.
+Status ChooseFused(const kernels::SelectDevice& device, const kernels::SelectShape& shape,
+                   int32_t ranks_on_device, kernels::SelectConfig* chosen) {
+  SPARSESEL_RETURN_IF_ERROR(CudaStatus(kernels::PrepareFused(device), "PrepareFused"));
+  std::array<kernels::SelectConfig, 64> configs;
+  const int32_t found = kernels::SampledConfigs(device, shape, configs.data(),
+                                                static_cast<int32_t>(configs.size()));
+  *chosen = {};
+  for (int32_t i = 0; i < std::min<int32_t>(found, configs.size()); ++i) {
+    int32_t rows = 0;
+    SPARSESEL_RETURN_IF_ERROR(
+        CudaStatus(kernels::FusedRows(device, configs[static_cast<size_t>(i)], shape,
+                                      ranks_on_device, &rows),
+                   "FusedRows"));
+    // A rank with a device of its own makes progress row by row, however many there are.
+    if (rows < (ranks_on_device == 1 ? 1 : shape.rows)) continue;
+    *chosen = configs[static_cast<size_t>(i)];
+    break;
+  }
+  return {};
+}
+
 Status MakeExecutor(const Comm& comm, const Job& job, int32_t capacity,
                     const Composition& composition, std::unique_ptr<Executor>* executor) {
   const bool owner = composition.kind == SPARSESEL_COMPOSITION_OWNER;
@@ -318,8 +362,21 @@ Status MakeExecutor(const Comm& comm, const Job& job, int32_t capacity,
       CudaStatus(kernels::QuerySelectDevice(comm.device(), &device), "QuerySelectDevice"));
   const kernels::SelectShape shape{owner ? OwnedRows(capacity, job.world, 0).size() : capacity,
                                    job.world, job.longest, job.problem.k};
+  const bool fused =
+      std::string_view(composition.At(Stage::kSelect)->variant->name) == "peer.fused";
+  const auto& rank = *static_cast<const PeerRank*>(comm.self().get());
+  const OnDevice on(comm.device());
+  SPARSESEL_RETURN_IF_ERROR(CudaStatus(on.error(), "cudaSetDevice"));
+  kernels::SelectConfig config = kernels::SampledDefault(device, shape);
+  if (fused) {
+    SPARSESEL_RETURN_IF_ERROR(ChooseFused(device, shape, rank.ranks_on_device, &config));
+    if (config.cluster == 0) {
+      return Status::Error(SPARSESEL_UNSUPPORTED,
+                           "the fused kernel cannot have %d rows of %d ranks on one device at once",
+                           capacity, rank.ranks_on_device);
+    }
+  }
   // Shapes that the sampled variant does not take go to the general one, which wants scratch.
-  const kernels::SelectConfig config = kernels::SampledDefault(device, shape);
   size_t scratch = config.cluster == 0 ? kernels::RadixWorkspaceBytes(device, shape) : 0;
   if (job.problem.output_order == SPARSESEL_OUTPUT_BY_ID) {
     kernels::IdOrderArgs order;
@@ -330,19 +387,16 @@ Status MakeExecutor(const Comm& comm, const Job& job, int32_t capacity,
   }
   DeviceLayout layout;
   SPARSESEL_RETURN_IF_ERROR(Fit(job, capacity, owner && job.everywhere(), scratch, &layout));
-  const OnDevice on(comm.device());
-  SPARSESEL_RETURN_IF_ERROR(CudaStatus(on.error(), "cudaSetDevice"));
   SPARSESEL_RETURN_IF_ERROR(CudaStatus(kernels::PrepareSampled(device), "PrepareSampled"));
   int32_t resident = 0;
   SPARSESEL_RETURN_IF_ERROR(CudaStatus(kernels::PeerResidentBlocks(&resident), "occupancy"));
-  const auto& rank = *static_cast<const PeerRank*>(comm.self().get());
   // Where ranks share a device, those that wait must leave room for the others to get on: for their
   // pushes, and for the clusters of their selects, which want half of each processor.
   const int32_t ranks = rank.ranks_on_device;
   const int32_t push_blocks = std::max(1, resident / ranks);
   const int32_t wait_blocks =
       ranks == 1 ? resident : std::max(1, kWaitingPerProcessor * device.processors / ranks);
-  *executor = std::make_unique<DeviceExecutor>(job, owner, layout, device, config, comm.self(),
+  *executor = std::make_unique<DeviceExecutor>(job, owner, fused, layout, device, config, comm.self(),
                                                push_blocks, wait_blocks);
   return {};
 }

@@ -1,0 +1,145 @@
+// Sampled selection's input for the fused kernel: lists that arrive in this rank's inbox while the
+// kernel runs. Begin sends this rank's share; Resolve is where a thread waits for what it fetched.
+#ifndef SPARSESEL_KERNELS_PEER_INPUT_CUH_
+#define SPARSESEL_KERNELS_PEER_INPUT_CUH_
+
+#include <cstdint>
+
+#include "kernels/candidates.cuh"
+#include "kernels/peer_packet.cuh"
+
+namespace sparsesel::kernels {
+namespace {
+
+struct PeerInput {
+  static constexpr bool kWaits = true;
+
+  PeerEnd end;
+  PeerHeader header;
+  PeerRows rows;
+  CandidateArrays own;
+  int32_t uniform_length = -1;  // -1: lengths differ
+  int32_t lengths[kMaxPeers] = {};
+  uint32_t* status_word = nullptr;
+
+  // Two packets; those that do not exist carry the epoch that nobody waits for.
+  struct Raw {
+    uint4 first;
+    uint4 second;
+  };
+  __device__ __forceinline__ Raw None() const { return {make_uint4(0, 0, 0, 0), make_uint4(0, 0, 0, 0)}; }
+
+  struct View {
+    const PeerInput& input;
+    const uint4* row;  // of source 0 in this rank's inbox
+    uint32_t epoch;
+    uint32_t* failed;  // shared by the block
+
+    __device__ __forceinline__ const uint4* At(uint32_t list, int32_t at) const {
+      const PeerInboxShape& shape = input.end.shape;
+      return row + static_cast<int64_t>(list) * shape.rows * shape.length + at;
+    }
+    __device__ __forceinline__ int32_t Length(uint32_t list) const {
+      return input.uniform_length >= 0 ? input.uniform_length : input.lengths[list];
+    }
+    __device__ __forceinline__ Raw FetchWhole(uint32_t list, int32_t at) const {
+      const uint4* const packet = At(list, at);
+      return {LoadPacket(packet), LoadPacket(packet + 1)};
+    }
+    __device__ __forceinline__ Raw Fetch(uint32_t list, int32_t at, int32_t limit) const {
+      const int32_t length = min(limit, Length(list));
+      Raw raw = input.None();
+      if (at < length) raw.first = LoadPacket(At(list, at));
+      if (at + 1 < length) raw.second = LoadPacket(At(list, at + 1));
+      return raw;
+    }
+    __device__ __forceinline__ uint64_t Key(uint32_t list, int32_t at, int32_t length,
+                                            uint4 packet) const {
+      if (at >= length) return kAbsentKey;
+      if (!Arrived(packet, epoch) &&
+          !AwaitLatePacket(input.end, At(list, at), epoch, static_cast<int32_t>(list), &packet)) {
+        *failed = 1;
+        return kAbsentKey;
+      }
+      return CandidateKey(packet.x, static_cast<int32_t>(packet.z));
+    }
+    __device__ __forceinline__ void Resolve(uint32_t list, int32_t at, int32_t limit,
+                                            const Raw& raw, uint64_t& first,
+                                            uint64_t& second) const {
+      const int32_t length = min(limit, Length(list));
+      first = Key(list, at, length, raw.first);
+      second = Key(list, at + 1, length, raw.second);
+    }
+  };
+
+  __device__ __forceinline__ uint32_t Epoch() const {
+    return NextEpoch(LoadWord(&end.state[end.rank]->epoch));
+  }
+
+  __device__ __forceinline__ View Row(int64_t row, uint32_t* failed) const {
+    const uint32_t epoch = Epoch();
+    return {*this, InboxHalf(end, end.rank, epoch) + end.shape.records() + row * end.shape.length,
+            epoch, failed};
+  }
+
+  // Sends this rank's list of the row to every rank, shared by the row's threads. The first row also
+  // sends the headers and waits for those of the others.
+  __device__ __forceinline__ void Begin(int64_t slot, bool active, uint32_t member,
+                                        uint32_t members) const {
+    const uint32_t epoch = Epoch();
+    if (slot == 0 && member < static_cast<uint32_t>(end.world)) {
+      StorePacket(InboxHalf(end, static_cast<int32_t>(member), epoch) + end.shape.header() +
+                      end.rank,
+                  header.digest, header.rows, epoch);
+    }
+    if (active) {
+      const int64_t row = rows.begin + slot;
+      const int32_t count = PresentCount(own, row);
+      const int64_t place = end.shape.records() +
+                            (int64_t{end.rank} * end.shape.rows + slot) * end.shape.length;
+      bool bad = false;
+      const auto candidates = static_cast<uint32_t>(own.candidates);
+      for (uint32_t item = member; item < candidates * end.world; item += members) {
+        // Begin with oneself and go round, so that ranks do not all store to the same one at once.
+        const uint32_t turn = item / candidates;
+        const auto at = static_cast<int32_t>(item - turn * candidates);
+        int32_t peer = end.rank + static_cast<int32_t>(turn);
+        if (peer >= end.world) peer -= end.world;
+        const Record record =
+            at < count ? PackCandidate(own, row, at, &bad) : Record{0, -1};
+        StorePacket(InboxHalf(end, peer, epoch) + place + at, record.score_bits,
+                    static_cast<uint32_t>(record.id), epoch);
+      }
+      if (bad && status_word != nullptr) *status_word = SPARSESEL_INVALID_ARGUMENT;
+    }
+    if (slot == 0 && member < static_cast<uint32_t>(end.world)) {
+      const auto source = static_cast<int32_t>(member);
+      uint4 packet;
+      if (AwaitPacket(end, InboxHalf(end, end.rank, epoch) + end.shape.header() + source, epoch,
+                      source, &packet) &&
+          (packet.x != header.digest || packet.z != header.rows)) {
+        FailPeers(end, SPARSESEL_MISMATCH, source);
+      }
+    }
+    __syncwarp();
+  }
+
+  // The last block to come here ends the step.
+  __device__ __forceinline__ void End() const {
+    __syncthreads();
+    if (threadIdx.x != 0) return;
+    PeerState* const state = end.state[end.rank];
+    const uint32_t epoch = Epoch();
+    __threadfence();
+    if (atomicAdd(&state->blocks_done, 1u) + 1 != gridDim.x) return;
+    const uint32_t failure = LoadWord(&state->failure);
+    if (failure != 0 && status_word != nullptr) *status_word = failure;
+    state->blocks_done = 0;
+    state->epoch = epoch;
+  }
+};
+
+}  // namespace
+}  // namespace sparsesel::kernels
+
+#endif  // SPARSESEL_KERNELS_PEER_INPUT_CUH_
