@@ -1,15 +1,13 @@
 #include "race/report.h"
 
-#include <exception>
 #include <new>
-#include <nlohmann/json.hpp>
+#include <string_view>
 
 #include "absl/strings/str_format.h"
+#include "contract/json_writer.h"
 
 namespace sparsesel {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 const char* CompositionName(int32_t composition) {
   switch (composition) {
@@ -45,66 +43,81 @@ const char* RuleName(int32_t rule) {
   }
 }
 
-Json EntrantJson(const Entrant& entrant, double median, double spread) {
-  Json spans = Json::array();
+void Write(const Entrant& entrant, double median, double spread, JsonWriter* json) {
+  json->BeginObject();
+  json->ArrayMember("child_plans", entrant.child_plans);
+  json->Member("measured", entrant.measured);
+  json->Member("exact", entrant.exact);
+  json->Member("disqualified", entrant.disqualified);
+  json->Member("median", median);
+  json->Member("spread", spread);
+  json->Key("spans");
+  json->BeginArray();
   for (const Entrant::Span& span : entrant.spans) {
-    spans.push_back({{"stage", span.stage}, {"median", span.median}});
+    json->BeginObject();
+    json->Member("stage", span.stage);
+    json->Member("median", span.median);
+    json->EndObject();
   }
-  return {{"child_plans", entrant.child_plans},
-          {"measured", entrant.measured},
-          {"exact", entrant.exact},
-          {"disqualified", entrant.disqualified},
-          {"median", median},
-          {"spread", spread},
-          {"spans", std::move(spans)},
-          {"samples", entrant.samples},
-          {"train_lengths", entrant.train_lengths}};
+  json->EndArray();
+  json->ArrayMember("samples", entrant.samples);
+  json->ArrayMember("train_lengths", entrant.train_lengths);
+  json->EndObject();
 }
 
-Json CapacityJson(const CapacityReport& capacity) {
+void Write(const CapacityReport& capacity, JsonWriter* json) {
   const sparsesel_outcome& outcome = capacity.outcome;
-  return {{"capacity", outcome.capacity},
-          {"winner", CompositionName(outcome.winner)},
-          {"rule", RuleName(outcome.rule)},
-          {"pairs", outcome.pairs},
-          {"ratio", outcome.ratio},
-          {"ratio_low", outcome.ratio_low},
-          {"ratio_high", outcome.ratio_high},
-          {"replicated",
-           EntrantJson(capacity.replicated, outcome.replicated_median, outcome.replicated_spread)},
-          {"owner", EntrantJson(capacity.owner, outcome.owner_median, outcome.owner_spread)}};
+  json->BeginObject();
+  json->Member("capacity", outcome.capacity);
+  json->Member("winner", CompositionName(outcome.winner));
+  json->Member("rule", RuleName(outcome.rule));
+  json->Member("pairs", outcome.pairs);
+  json->Member("ratio", outcome.ratio);
+  json->Member("ratio_low", outcome.ratio_low);
+  json->Member("ratio_high", outcome.ratio_high);
+  json->Key("replicated");
+  Write(capacity.replicated, outcome.replicated_median, outcome.replicated_spread, json);
+  json->Key("owner");
+  Write(capacity.owner, outcome.owner_median, outcome.owner_spread, json);
+  json->EndObject();
 }
 
-Json ProblemJson(const Problem& problem) {
-  Json json = {
-      {"k", problem.k}, {"candidates", problem.candidates}, {"capacities", problem.capacities}};
+void Write(const Problem& problem, JsonWriter* json) {
+  json->BeginObject();
+  json->Member("candidates", problem.candidates);
+  json->ArrayMember("capacities", problem.capacities);
   for (const SharedField& field : SharedFields(problem)) {
-    if (!json.contains(field.name)) json[field.name] = field.value;
+    // Of capacities the list itself stands there already, instead of its digest.
+    if (!std::string_view(field.name).starts_with("capacities")) {
+      json->Member(field.name, field.value);
+    }
   }
-  return json;
+  json->EndObject();
 }
 
-Json ReportJson(const Report& report) {
-  Json capacities = Json::array();
-  for (const CapacityReport& capacity : report.capacities) {
-    capacities.push_back(CapacityJson(capacity));
-  }
-  return {{"rank", report.rank},
-          {"world_size", report.world},
-          {"transport", report.transport},
-          {"raced", report.raced},
-          {"note", report.note},
-          {"margin", report.margin},
-          {"error_level", report.error_level},
-          {"seed", report.seed},
-          // 64 bits, more than a JSON number keeps in many readers.
-          {"digest", absl::StrFormat("%016x", report.digest)},
-          {"duration", report.duration},
-          {"control_calls", report.control_calls},
-          {"trial_bytes_freed", report.trial_bytes_freed},
-          {"holdouts", report.holdouts},
-          {"problem", ProblemJson(report.problem)},
-          {"capacities", std::move(capacities)}};
+void Write(const Report& report, JsonWriter* json) {
+  json->BeginObject();
+  json->Member("rank", report.rank);
+  json->Member("world_size", report.world);
+  json->Member("transport", report.transport);
+  json->Member("raced", report.raced);
+  json->Member("note", report.note);
+  json->Member("margin", report.margin);
+  json->Member("error_level", report.error_level);
+  json->Member("seed", report.seed);
+  // 64 bits, more than a JSON number keeps in many readers.
+  json->Member("digest", absl::StrFormat("%016x", report.digest));
+  json->Member("duration", report.duration);
+  json->Member("control_calls", report.control_calls);
+  json->Member("trial_bytes_freed", report.trial_bytes_freed);
+  json->ArrayMember("holdouts", report.holdouts);
+  json->Key("problem");
+  Write(report.problem, json);
+  json->Key("capacities");
+  json->BeginArray();
+  for (const CapacityReport& capacity : report.capacities) Write(capacity, json);
+  json->EndArray();
+  json->EndObject();
 }
 
 }  // namespace
@@ -112,13 +125,11 @@ Json ReportJson(const Report& report) {
 Status ReportToJson(const Report& report, std::string* json) {
   json->clear();
   try {
-    // NaN and infinities become null, bytes that are not UTF-8 the replacement character.
-    *json = ReportJson(report).dump(1, ' ', false, Json::error_handler_t::replace);
+    JsonWriter writer(json);
+    Write(report, &writer);
     return Status();
   } catch (const std::bad_alloc&) {
     return Status::Error(SPARSESEL_OUT_OF_MEMORY, "no memory for the text of the report");
-  } catch (const std::exception& error) {
-    return Status::Error(SPARSESEL_INTERNAL, "the report could not be written: %s", error.what());
   }
 }
 

@@ -152,9 +152,8 @@ TEST_CASE("bug_A19_an_all_nan_row_among_many_keeps_its_ids") {
 }
 
 TEST_CASE("bug_A21_lengths_around_every_block_width") {
-  const Group group(1);
-  for (int32_t width : {8, 16, 32, 64, 128, 256, 512, 1024}) {
-    for (int32_t n : {width - 1, width, width + 1, width + width / 2, 2 * width - 1}) {
+  for (int32_t width : {8, 64, 256, 1024}) {
+    for (int32_t n : {width - 1, width + 1, 2 * width - 1}) {
       const Job job = MakeJob(2, n, n, {1});
       Random random(static_cast<uint64_t>(n));
       INFO("length " << n);
