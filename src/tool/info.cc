@@ -1,3 +1,4 @@
+#include <cstdint>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -28,6 +29,29 @@ std::string Joined(const Json& list) {
     text += item.is_string() ? item.get<std::string>() : item.dump();
   }
   return text;
+}
+
+void PrintDevices(const Json& devices) {
+  if (devices.empty()) {
+    std::printf("devices: none\n");
+    return;
+  }
+  Table table;
+  table.AddColumn("device", Table::Align::kRight);
+  table.AddColumn("name", Table::Align::kLeft);
+  table.AddColumn("capability", Table::Align::kRight);
+  table.AddColumn("processors", Table::Align::kRight);
+  table.AddColumn("MiB", Table::Align::kRight);
+  table.AddColumn("stores into", Table::Align::kLeft);
+  for (const Json& entry : devices) {
+    const int capability = entry.value("compute_capability", 0);
+    table.AddRow({std::to_string(entry.value("ordinal", 0)), entry.value("name", ""),
+                  std::to_string(capability / 10) + "." + std::to_string(capability % 10),
+                  std::to_string(entry.value("processors", 0)),
+                  std::to_string(entry.value("memory_bytes", uint64_t{0}) >> 20),
+                  Joined(entry.value("stores_into", Json::array()))});
+  }
+  std::printf("\n%s", table.ToString().c_str());
 }
 
 void PrintTransports(const Json& transports) {
@@ -66,11 +90,9 @@ Result InfoCommand(bool raw) {
     std::printf("%s\n", system.dump(2).c_str());
     return {};
   }
-  std::printf("sparsesel %s\nbackends: %s\ndevices: %s\n", system.value("version", "").c_str(),
-              Joined(system.value("backends", Json::array())).c_str(),
-              system.value("devices", Json::array()).empty()
-                  ? "none"
-                  : Joined(system.at("devices")).c_str());
+  std::printf("sparsesel %s\nbackends: %s\n", system.value("version", "").c_str(),
+              Joined(system.value("backends", Json::array())).c_str());
+  PrintDevices(system.value("devices", Json::array()));
   PrintTransports(system.value("transports", Json::array()));
   PrintVariants(system.value("variants", Json::array()));
   return {};

@@ -58,6 +58,9 @@ Result OpenDataset(Job* job, Dataset* dataset) {
   }
   if (job->k == 0) job->k = dataset->expected.empty() ? kDefaultK : dataset->expected_k;
   if (job->capacities.empty()) job->capacities = DefaultCapacities(dataset->rows);
+  if (job->budget == 0) {
+    job->budget = kBudgetPerCapacity * static_cast<double>(job->capacities.size());
+  }
   return {};
 }
 

@@ -35,6 +35,9 @@ struct Job {
   }
 };
 
+// Enough for the first look at samples where ranks share few cores.
+inline constexpr double kBudgetPerCapacity = 0.75;
+
 // The dataset as asked for, re-sharded if asked for; fills in what depends on it.
 Result OpenDataset(Job* job, Dataset* dataset);
 int32_t CompositionOf(const std::string& name);

@@ -71,9 +71,8 @@ void AddJobOptions(CLI::App* command, Job* job) {
 
 void AddRaceOptions(CLI::App* command, Job* job) {
   command->add_option("--json", job->json, "Write the whole report to this file");
-  command->add_option("--budget", job->budget, "Seconds of measuring")
-      ->check(CLI::Range(0.001, 3600.0))
-      ->capture_default_str();
+  command->add_option("--budget", job->budget, "Seconds of measuring; default: 0.75 a capacity")
+      ->check(CLI::Range(0.001, 3600.0));
   command->add_option("--race-seed", job->race_seed, "Of the order of trials and the holdouts")
       ->capture_default_str();
 }

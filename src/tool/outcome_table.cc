@@ -13,8 +13,8 @@ using Json = nlohmann::json;
 
 constexpr const char* kStages[] = {"pack", "exchange", "select", "replicate"};
 
-std::string RuleText(int32_t rule) {
-  switch (rule) {
+std::string RuleText(const sparsesel_outcome& outcome) {
+  switch (outcome.rule) {
     case SPARSESEL_RULE_POLICY:
       return "not raced, by policy";
     case SPARSESEL_RULE_FASTER:
@@ -22,7 +22,7 @@ std::string RuleText(int32_t rule) {
     case SPARSESEL_RULE_NOT_FASTER:
       return "owner not faster";
     case SPARSESEL_RULE_INCONCLUSIVE:
-      return "inconclusive";
+      return outcome.pairs > 0 ? "inconclusive" : "the time budget was over";
     case SPARSESEL_RULE_ONLY_EXACT:
       return "only exact one";
     case SPARSESEL_RULE_HOLDOUT:
@@ -32,7 +32,7 @@ std::string RuleText(int32_t rule) {
     case SPARSESEL_RULE_NEIGHBOUR:
       return "as its neighbours";
     default:
-      return "rule " + std::to_string(rule);
+      return "rule " + std::to_string(outcome.rule);
   }
 }
 
@@ -84,7 +84,7 @@ void AddSide(const sparsesel_outcome& outcome, const Side& side, const Json* cap
     cells.push_back(outcome.ratio > 0 ? Ratio(outcome.ratio) + " (" + Ratio(outcome.ratio_low) +
                                             " .. " + Ratio(outcome.ratio_high) + ")"
                                       : "-");
-    cells.push_back(RuleText(outcome.rule));
+    cells.push_back(RuleText(outcome));
   }
   table->AddRow(std::move(cells));
 }
