@@ -68,7 +68,7 @@ __global__ void __launch_bounds__(kThreads)
     __syncthreads();
     if (threadIdx.x == 0) cursor = 0;
     if (active) {
-      const auto view = params.input.Row(row);
+      const auto view = params.input.Row(row, nullptr);
       const RadixCut cut =
           FindCut<kThreads>(team, view, params.lines, params.limit, params.k, shared);
       selected = cut.key == kAbsentKey ? cut.greater : params.k;

@@ -17,8 +17,11 @@ namespace {
 // Rows of one step are bounded so that inboxes stay small whatever the capacity; more rows are tiled.
 constexpr int64_t kLargestInbox = int64_t{256} << 20;
 
-// Blocks of waiting kernels, of all ranks of a device together.
-constexpr int32_t kWaitingPerProcessor = 2;
+// Where ranks share a device, the kernels that wait must leave room for the rank they wait for: all of
+// its kernels, the largest of which want half of a processor's registers for each block. So waiting
+// blocks, of all ranks together, take no more than half of the processors, selects no more than 512
+// threads a block, and the fused kernels of all ranks no more than half of the device.
+constexpr int32_t kSharedSelectThreads = 512;
 
 struct DeviceLayout {
   int32_t step = 1;  // rows of one tile
@@ -347,9 +350,25 @@ Status ChooseFused(const kernels::SelectDevice& device, const kernels::SelectSha
                                       ranks_on_device, &rows),
                    "FusedRows"));
     // A rank with a device of its own makes progress row by row, however many there are.
-    if (rows < (ranks_on_device == 1 ? 1 : shape.rows)) continue;
+    if (rows < (ranks_on_device == 1 ? 1 : 2 * shape.rows)) continue;
     *chosen = configs[static_cast<size_t>(i)];
     break;
+  }
+  return {};
+}
+
+// The default configuration, or the first that leaves room beside waiting kernels of other ranks;
+// cluster 0 if there is none.
+kernels::SelectConfig ChooseSampled(const kernels::SelectDevice& device,
+                                    const kernels::SelectShape& shape, bool shared) {
+  const kernels::SelectConfig usual = kernels::SampledDefault(device, shape);
+  if (!shared || usual.threads <= kSharedSelectThreads) return usual;
+  std::array<kernels::SelectConfig, 64> configs;
+  const int32_t found = kernels::SampledConfigs(device, shape, configs.data(),
+                                                static_cast<int32_t>(configs.size()));
+  for (int32_t i = 0; i < std::min<int32_t>(found, configs.size()); ++i) {
+    const kernels::SelectConfig& config = configs[static_cast<size_t>(i)];
+    if (config.threads <= kSharedSelectThreads && config.cluster <= 8) return config;
   }
   return {};
 }
@@ -367,7 +386,7 @@ Status MakeExecutor(const Comm& comm, const Job& job, int32_t capacity,
   const auto& rank = *static_cast<const PeerRank*>(comm.self().get());
   const OnDevice on(comm.device());
   SPARSESEL_RETURN_IF_ERROR(CudaStatus(on.error(), "cudaSetDevice"));
-  kernels::SelectConfig config = kernels::SampledDefault(device, shape);
+  kernels::SelectConfig config = ChooseSampled(device, shape, rank.ranks_on_device > 1);
   if (fused) {
     SPARSESEL_RETURN_IF_ERROR(ChooseFused(device, shape, rank.ranks_on_device, &config));
     if (config.cluster == 0) {
@@ -390,12 +409,10 @@ Status MakeExecutor(const Comm& comm, const Job& job, int32_t capacity,
   SPARSESEL_RETURN_IF_ERROR(CudaStatus(kernels::PrepareSampled(device), "PrepareSampled"));
   int32_t resident = 0;
   SPARSESEL_RETURN_IF_ERROR(CudaStatus(kernels::PeerResidentBlocks(&resident), "occupancy"));
-  // Where ranks share a device, those that wait must leave room for the others to get on: for their
-  // pushes, and for the clusters of their selects, which want half of each processor.
   const int32_t ranks = rank.ranks_on_device;
   const int32_t push_blocks = std::max(1, resident / ranks);
   const int32_t wait_blocks =
-      ranks == 1 ? resident : std::max(1, kWaitingPerProcessor * device.processors / ranks);
+      ranks == 1 ? resident : std::max(1, device.processors / 2 / ranks);
   *executor = std::make_unique<DeviceExecutor>(job, owner, fused, layout, device, config, comm.self(),
                                                push_blocks, wait_blocks);
   return {};
