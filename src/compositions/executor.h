@@ -49,6 +49,8 @@ struct Slot {
 class Executor {
  public:
   virtual ~Executor() = default;
+  // Never used again, as an address may be.
+  uint64_t serial() const { return serial_; }
   virtual size_t workspace_bytes() const = 0;
   virtual size_t peer_visible_bytes() const = 0;
   virtual int32_t tile_rows() const = 0;  // rows handled at once
@@ -58,6 +60,10 @@ class Executor {
   // Proves on this slot that what the composition relies on of its transport holds, at every message
   // size that Execute may use. Collective.
   virtual Status ProveLossless(const Slot& slot, int64_t deadline) const = 0;
+
+ private:
+  static inline std::atomic<uint64_t> next_serial_{0};
+  const uint64_t serial_ = next_serial_.fetch_add(1, std::memory_order_relaxed);
 };
 
 struct Backend {

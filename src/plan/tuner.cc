@@ -62,6 +62,7 @@ class Search {
   // Of the capacity at hand.
   std::vector<double> times_;     // ns by composition; 0: not measured
   std::vector<size_t> proposed_;
+  std::vector<std::unique_ptr<Executor>> executors_;  // of the proposed
   std::vector<double> own_;       // times of the proposed, then ns gone by
   std::vector<double> all_;
 };
@@ -127,42 +128,42 @@ void Search::Propose(Step step) {
 }
 
 Status Search::Measure(int32_t capacity) {
-  Status local;
+  // Executors first, then the meeting, then the measuring: what making one asks of a driver may wait
+  // for kernels of other ranks that wait for this rank.
+  executors_.clear();
+  const Status made = Guarded([&]() -> Status {
+    for (const size_t index : proposed_) {
+      const Status status = backend_.make_executor(comm_, job_, capacity, compositions_[index],
+                                                   &executors_.emplace_back());
+      // Whether a composition fits is the same on all ranks.
+      if (!status.ok() && status.code() != SPARSESEL_UNSUPPORTED) return status;
+    }
+    return {};
+  });
+  SPARSESEL_RETURN_IF_ERROR(comm_.AllGatherOrFail(made, nullptr, nullptr, 0));
   for (size_t p = 0; p < proposed_.size(); ++p) {
     own_[p] = kNever;
-    std::unique_ptr<Executor> executor;
-    const Status made = Guarded([&] {
-      return backend_.make_executor(comm_, job_, capacity, compositions_[proposed_[p]], &executor);
-    });
-    // Whether a composition fits is the same on all ranks; only memory may fail on one of them, and
-    // then its peers would wait in this composition's exchange.
-    if (made.code() == SPARSESEL_OUT_OF_MEMORY) return made;
-    if (!made.ok()) continue;
-    Status run = trials_.ProveLossless(*executor);
+    if (executors_[p] == nullptr) continue;
+    const Executor& executor = *executors_[p];
+    // A proof fails on the ranks that saw it fail; they go on executing with the others.
+    Status run = trials_.ProveLossless(executor);
+    const bool lossy = run.code() == SPARSESEL_WRONG_RESULT;
+    if (lossy) run = Status();
     double ns = 0;
-    if (run.ok()) run = trials_.Run(*executor, capacity, nullptr);
+    if (run.ok()) run = trials_.Run(executor, capacity, nullptr);
     for (int32_t repeat = 0; repeat < kRepeats && run.ok(); ++repeat) {
       double sample = 0;
-      run = trials_.Time(*executor, capacity, kTrain, &sample);
+      run = trials_.Time(executor, capacity, kTrain, &sample);
       ns = repeat == 0 ? sample : std::min(ns, sample);
     }
-    // A proof fails on the ranks that saw it fail; they go on executing with the others.
-    if (run.code() == SPARSESEL_WRONG_RESULT) {
-      (void)trials_.Run(*executor, capacity, nullptr);
-      for (int32_t repeat = 0; repeat < kRepeats; ++repeat) {
-        (void)trials_.Time(*executor, capacity, kTrain, &ns);
-      }
-      ns = kNever;
-    } else if (!run.ok()) {
-      if (!comm_.State().ok()) return run;
-      ns = kNever;
-    }
+    if (const Status group = comm_.State(); !group.ok()) return run.ok() ? group : run;
+    if (!run.ok() || lossy) continue;
     own_[p] = ns > 0 ? ns : 1;  // a clock that stands still measures nothing, and fails nothing
   }
   const size_t used = proposed_.size() + 1;
   own_[used - 1] = static_cast<double>(comm_.environment().Now() - begin_);
   SPARSESEL_RETURN_IF_ERROR(
-      comm_.AllGatherOrFail(local, own_.data(), all_.data(), used * sizeof(double)));
+      comm_.AllGather(own_.data(), all_.data(), used * sizeof(double)));
   for (size_t r = 0; r < static_cast<size_t>(job_.world); ++r) {
     const double* const theirs = all_.data() + r * used;
     for (size_t p = 0; p < proposed_.size(); ++p) {

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <mutex>
 #include <string_view>
+#include <vector>
 
 #include "compositions/device/device_slot.h"
 #include "contract/ownership.h"
@@ -334,11 +336,24 @@ Status DeviceExecutor::Execute(const Call& call, const Slot& slot, SpanTimes* sp
 
 Topology DeviceTopology(const Comm&) { return {SPARSESEL_MEMORY_DEVICE, false, false}; }
 
+// Loads and sets up every kernel, once per device: the driver may wait for the device to be idle, and a
+// peer's kernel there for this rank.
+Status PrepareKernels(int32_t ordinal, const kernels::SelectDevice& device) {
+  static std::mutex mutex;
+  static std::vector<int32_t> prepared;
+  const std::lock_guard lock(mutex);
+  if (std::find(prepared.begin(), prepared.end(), ordinal) != prepared.end()) return {};
+  SPARSESEL_RETURN_IF_ERROR(CudaStatus(kernels::PrepareSampled(device), "PrepareSampled"));
+  SPARSESEL_RETURN_IF_ERROR(CudaStatus(kernels::PrepareFused(device), "PrepareFused"));
+  SPARSESEL_RETURN_IF_ERROR(CudaStatus(kernels::PrepareIdOrder(), "PrepareIdOrder"));
+  prepared.push_back(ordinal);
+  return {};
+}
+
 // A configuration of the fused kernel with which all ranks of a device, waiting for each other, fit on
 // it; cluster 0 if there is none.
 Status ChooseFused(const kernels::SelectDevice& device, const kernels::SelectShape& shape,
                    int32_t ranks_on_device, kernels::SelectConfig* chosen) {
-  SPARSESEL_RETURN_IF_ERROR(CudaStatus(kernels::PrepareFused(device), "PrepareFused"));
   std::array<kernels::SelectConfig, 64> configs;
   const int32_t found = kernels::SampledConfigs(device, shape, configs.data(),
                                                 static_cast<int32_t>(configs.size()));
@@ -386,6 +401,7 @@ Status MakeExecutor(const Comm& comm, const Job& job, int32_t capacity,
   const auto& rank = *static_cast<const PeerRank*>(comm.self().get());
   const OnDevice on(comm.device());
   SPARSESEL_RETURN_IF_ERROR(CudaStatus(on.error(), "cudaSetDevice"));
+  SPARSESEL_RETURN_IF_ERROR(PrepareKernels(comm.device(), device));
   kernels::SelectConfig config = ChooseSampled(device, shape, rank.ranks_on_device > 1);
   if (fused) {
     SPARSESEL_RETURN_IF_ERROR(ChooseFused(device, shape, rank.ranks_on_device, &config));
@@ -402,11 +418,9 @@ Status MakeExecutor(const Comm& comm, const Job& job, int32_t capacity,
     order.rows = shape.rows;
     order.k = shape.k;
     scratch = std::max(scratch, kernels::IdOrderWorkspaceBytes(order));
-    SPARSESEL_RETURN_IF_ERROR(CudaStatus(kernels::PrepareIdOrder(), "PrepareIdOrder"));
   }
   DeviceLayout layout;
   SPARSESEL_RETURN_IF_ERROR(Fit(job, capacity, owner && job.everywhere(), scratch, &layout));
-  SPARSESEL_RETURN_IF_ERROR(CudaStatus(kernels::PrepareSampled(device), "PrepareSampled"));
   int32_t resident = 0;
   SPARSESEL_RETURN_IF_ERROR(CudaStatus(kernels::PeerResidentBlocks(&resident), "occupancy"));
   const int32_t ranks = rank.ranks_on_device;

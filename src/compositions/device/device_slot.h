@@ -8,7 +8,7 @@
 #include <array>
 #include <map>
 #include <memory>
-#include <utility>
+#include <tuple>
 
 #include "compositions/executor.h"
 #include "kernels/peer.h"
@@ -25,13 +25,13 @@ struct DeviceSlot {
   std::shared_ptr<PeerMemory> own;
   std::array<std::shared_ptr<PeerMemory>, kMaxWorld> all;
   kernels::PeerEnd end;  // without a shape, which is the executor's
-  // Captured trains of (executor, rows, length).
+  // Captured trains of (executor's serial, rows, length).
   struct Train {
     cudaGraphExec_t graph = nullptr;
     cudaEvent_t begin = nullptr;
     cudaEvent_t end = nullptr;
   };
-  std::map<std::pair<const Executor*, std::pair<int32_t, int32_t>>, Train> trains;
+  std::map<std::tuple<uint64_t, int32_t, int32_t>, Train> trains;
 };
 
 inline DeviceSlot& DeviceOf(const Slot& slot) {

@@ -1,6 +1,7 @@
 #include "compositions/device/device_slot.h"
 
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "transport/thread_group.h"
@@ -134,7 +135,7 @@ Status ConnectDeviceSlot(Comm& comm, Slot* slot) {
 Status TimeDeviceTrain(const Comm&, const Executor& executor, const Slot& slot, int32_t length,
                        Call* call, double* ns) {
   DeviceSlot& device = DeviceOf(slot);
-  DeviceSlot::Train& train = device.trains[{&executor, {call->message.rows, length}}];
+  DeviceSlot::Train& train = device.trains[{executor.serial(), call->message.rows, length}];
   if (train.graph == nullptr) {
     SPARSESEL_RETURN_IF_ERROR(CaptureTrain(executor, slot, length, *call, &train));
   }
