@@ -7,7 +7,8 @@
 namespace sparsesel::kernels {
 namespace {
 
-// The power of two that holds `size` elements; the caller fills the rest with elements that come last.
+// The power of two that holds `size` elements; the caller fills the rest with elements that come
+// last.
 __host__ __device__ __forceinline__ uint32_t SortSlots(uint32_t size) {
   uint32_t slots = 1;
   while (slots < size) slots *= 2;

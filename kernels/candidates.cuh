@@ -1,5 +1,6 @@
-// The record of one candidate: counts, absence, positions and the id map, as host pack does it. A position or global id out of range becomes absent and is
-// reported, since a kernel has nobody to refuse to.
+// The record of one candidate: counts, absence, positions and the id map, as host pack does it. A
+// position or global id out of range becomes absent and is reported, since a kernel has nobody to
+// refuse to.
 #ifndef SPARSESEL_KERNELS_CANDIDATES_CUH_
 #define SPARSESEL_KERNELS_CANDIDATES_CUH_
 

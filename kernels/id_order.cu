@@ -65,7 +65,8 @@ cudaError_t LaunchIdOrder(const IdOrderArgs& args, void* workspace, size_t works
   const bool in_shared = slots <= kSharedSlots;
   int64_t blocks = std::min<int64_t>(args.rows, kMaxBlocks);
   if (!in_shared) {
-    blocks = std::min<int64_t>(blocks, static_cast<int64_t>(workspace_bytes / (slots * sizeof(IdElement))));
+    blocks = std::min<int64_t>(blocks,
+                               static_cast<int64_t>(workspace_bytes / (slots * sizeof(IdElement))));
     if (workspace == nullptr || blocks < 1) return cudaErrorInvalidValue;
   }
   IdOrderKernel<<<static_cast<unsigned>(blocks), kThreads,

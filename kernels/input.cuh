@@ -1,8 +1,8 @@
 // Where keys come from. An input that `kWaits` also sends, in Begin, and counts itself done in End.
 // An input gives a view of one row; a view fetches two neighbouring records at
-// an even position and turns what it fetched into keys. The two steps are apart so that a kernel can
-// have many fetches in flight, and so that an input whose memory is still being written by peers
-// (packets that carry an epoch) can check and fetch again in Resolve.
+// an even position and turns what it fetched into keys. The two steps are apart so that a kernel
+// can have many fetches in flight, and so that an input whose memory is still being written by
+// peers (packets that carry an epoch) can check and fetch again in Resolve.
 #ifndef SPARSESEL_KERNELS_INPUT_CUH_
 #define SPARSESEL_KERNELS_INPUT_CUH_
 
@@ -97,7 +97,8 @@ struct SplitInput {
     }
     __device__ __forceinline__ Raw Fetch(uint32_t, int32_t at, int32_t limit) const {
       const int32_t end = min(limit, length);
-      Raw raw = make_uint4(0, 0, static_cast<uint32_t>(kAbsentId), static_cast<uint32_t>(kAbsentId));
+      Raw raw =
+          make_uint4(0, 0, static_cast<uint32_t>(kAbsentId), static_cast<uint32_t>(kAbsentId));
       if (wide && at + 1 < end) {
         const uint2 bits = *reinterpret_cast<const uint2*>(scores + at);
         const uint2 id = *reinterpret_cast<const uint2*>(ids + at);

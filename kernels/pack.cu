@@ -1,11 +1,10 @@
-#include "kernels/pack.h"
-
 #include <cuda_runtime.h>
 
 #include <algorithm>
 
 #include "kernels/block_sort.cuh"
 #include "kernels/candidates.cuh"
+#include "kernels/pack.h"
 
 namespace sparsesel::kernels {
 namespace {
@@ -51,7 +50,8 @@ __global__ void __launch_bounds__(kSortThreads)
   SortElement* elements = workspace != nullptr
                               ? workspace + static_cast<int64_t>(blockIdx.x) * slots
                               : reinterpret_cast<SortElement*>(memory);
-  const int32_t keep = args.keep > 0 ? min(args.keep, args.input.candidates) : args.input.candidates;
+  const int32_t keep =
+      args.keep > 0 ? min(args.keep, args.input.candidates) : args.input.candidates;
   for (int64_t row = blockIdx.x; row < args.rows; row += gridDim.x) {
     const int32_t count = RowCount(args, row);
     for (uint32_t i = threadIdx.x; i < slots; i += kSortThreads) {
@@ -95,13 +95,13 @@ cudaError_t LaunchPack(const PackArgs& args, void* workspace, size_t workspace_b
   const bool in_shared = slots <= kSharedSlots;
   int64_t blocks = std::min<int64_t>(args.rows, kMaxBlocks);
   if (!in_shared) {
-    blocks = std::min<int64_t>(blocks, static_cast<int64_t>(workspace_bytes / (slots * sizeof(SortElement))));
+    blocks = std::min<int64_t>(
+        blocks, static_cast<int64_t>(workspace_bytes / (slots * sizeof(SortElement))));
     if (workspace == nullptr || blocks < 1) return cudaErrorInvalidValue;
   }
   const auto threads = static_cast<unsigned>(kSortThreads);
-  SortKernel<<<static_cast<unsigned>(blocks), threads,
-               in_shared ? slots * sizeof(SortElement) : 0, stream>>>(
-      args, in_shared ? nullptr : static_cast<SortElement*>(workspace), slots);
+  SortKernel<<<static_cast<unsigned>(blocks), threads, in_shared ? slots * sizeof(SortElement) : 0,
+               stream>>>(args, in_shared ? nullptr : static_cast<SortElement*>(workspace), slots);
   return cudaPeekAtLastError();
 }
 

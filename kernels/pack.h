@@ -1,7 +1,7 @@
 // Pack: a rank's candidates of each row, in the caller's layout, into wire records.
 //
-// Absent (position at or beyond the row's count, or a negative id) becomes {0, -1}. All 32 bits of a
-// present candidate's score are kept.
+// Absent (position at or beyond the row's count, or a negative id) becomes {0, -1}. All 32 bits of
+// a present candidate's score are kept.
 #ifndef SPARSESEL_KERNELS_PACK_H_
 #define SPARSESEL_KERNELS_PACK_H_
 
@@ -21,8 +21,8 @@ struct PackArgs {
   int32_t rows = 0;
   Record* out = nullptr;  // row r at out + r * out_stride
   int64_t out_stride = 0;
-  // Stable sort of each row: descending by key, absences last; then only the first `keep` are written
-  // (0: all).
+  // Stable sort of each row: descending by key, absences last; then only the first `keep` are
+  // written (0: all).
   bool sort = false;
   int32_t keep = 0;
 };

@@ -28,9 +28,9 @@ inline constexpr int32_t kMaxPeers = 64;
 // What the host and a rank's kernels tell each other without synchronizing: pinned host memory that
 // devices read and write.
 struct PeerHostWords {
-  uint64_t limit_ns;    // of one wait; may change at any time
-  uint32_t abort;       // non-zero: waits end
-  uint32_t failure;     // a sparsesel_status, 0 while all is well
+  uint64_t limit_ns;  // of one wait; may change at any time
+  uint32_t abort;     // non-zero: waits end
+  uint32_t failure;   // a sparsesel_status, 0 while all is well
   int32_t failed_rank;
 };
 
@@ -40,17 +40,17 @@ struct PeerState {
   uint32_t blocks_done;  // of the push under way
   uint32_t failure;      // as PeerHostWords', for kernels to poll; peers may set it
   uint32_t reserved;
-  PeerHostWords* host;   // this rank's
+  PeerHostWords* host;  // this rank's
 };
 
 // Packets that one rank may receive in one step. Each half of an inbox holds at least as many.
 struct PeerInboxShape {
-  int32_t rows = 0;       // of the largest step
-  int32_t length = 0;     // records per list
-  int32_t words = 0;      // 32-bit words per answer row; 0 if no answers are sent
+  int32_t rows = 0;    // of the largest step
+  int32_t length = 0;  // records per list
+  int32_t words = 0;   // 32-bit words per answer row; 0 if no answers are sent
   int32_t world = 1;
 
-  SPARSESEL_HOST_DEVICE constexpr int64_t header() const { return 0; }  // [world]
+  SPARSESEL_HOST_DEVICE constexpr int64_t header() const { return 0; }             // [world]
   SPARSESEL_HOST_DEVICE constexpr int64_t answer_header() const { return world; }  // [world]
   SPARSESEL_HOST_DEVICE constexpr int64_t records() const { return 2 * int64_t{world}; }
   // [world, rows, length]
@@ -89,8 +89,8 @@ struct PeerHeader {
   uint32_t rows = 0;
 };
 
-// Packs this rank's rows and stores them into the inboxes of all ranks, or of each row's owner; begins
-// a new epoch.
+// Packs this rank's rows and stores them into the inboxes of all ranks, or of each row's owner;
+// begins a new epoch.
 cudaError_t LaunchPushRecords(const PeerEnd& end, const PeerHeader& header, const PeerRows& rows,
                               const CandidateArrays& input, bool to_owner, uint32_t* status_word,
                               int32_t blocks, cudaStream_t stream);
@@ -98,10 +98,9 @@ cudaError_t LaunchPushRecords(const PeerEnd& end, const PeerHeader& header, cons
 // Waits for every rank's header and for the lists of the rows this rank selects (all, or those it
 // owns), and stores them as records: list l of row r at lists + (l * rows.rows + r - rows.begin) *
 // length, rows counted among all of the step.
-cudaError_t LaunchCollectRecords(const PeerEnd& end, const PeerHeader& header,
-                                 const PeerRows& rows, const int32_t* candidates, bool owned_only,
-                                 Record* lists, uint32_t* status_word, int32_t blocks,
-                                 cudaStream_t stream);
+cudaError_t LaunchCollectRecords(const PeerEnd& end, const PeerHeader& header, const PeerRows& rows,
+                                 const int32_t* candidates, bool owned_only, Record* lists,
+                                 uint32_t* status_word, int32_t blocks, cudaStream_t stream);
 
 // Answers of the owned rows, [rows.rows, words] by row of the step, into everybody's inbox.
 cudaError_t LaunchPushAnswers(const PeerEnd& end, const PeerRows& rows, const int32_t* answers,
@@ -121,7 +120,8 @@ cudaError_t LaunchCollectAnswers(const PeerEnd& end, const PeerRows& rows,
                                  const AnswerOutput& output, uint32_t* status_word, int32_t blocks,
                                  cudaStream_t stream);
 
-// After a failure: the rows of the step become empty, so that nobody takes a partial answer for one.
+// After a failure: the rows of the step become empty, so that nobody takes a partial answer for
+// one.
 cudaError_t LaunchEmptyOnFailure(const PeerEnd& end, int32_t rows, const AnswerOutput& output,
                                  uint32_t* status_word, int32_t blocks, cudaStream_t stream);
 

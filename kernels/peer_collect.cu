@@ -52,8 +52,7 @@ __global__ void __launch_bounds__(kThreads)
     const auto slot = static_cast<int32_t>(list / end.world);
     const int32_t row = rows.begin + slot;
     if (at >= candidates.of[source] || !IsActive(rows, row)) continue;
-    if (owned_only &&
-        OwnerOfRow(rows.deal_rows, end.world, row - rows.deal_begin) != end.rank) {
+    if (owned_only && OwnerOfRow(rows.deal_rows, end.world, row - rows.deal_begin) != end.rank) {
       continue;
     }
     uint4 packet;
@@ -90,8 +89,8 @@ __global__ void __launch_bounds__(kThreads)
     const bool active = IsActive(rows, static_cast<int32_t>(row));
     if (active) {
       uint4 packet;
-      const int32_t owner = OwnerOfRow(rows.deal_rows, end.world,
-                                       static_cast<int32_t>(row) - rows.deal_begin);
+      const int32_t owner =
+          OwnerOfRow(rows.deal_rows, end.world, static_cast<int32_t>(row) - rows.deal_begin);
       if (LoadWord(&own->failure) == 0 &&
           AwaitPacket(end, answers + int64_t{slot} * pairs + pair, epoch, owner, &packet)) {
         word[0] = static_cast<int32_t>(packet.x);
@@ -177,10 +176,9 @@ int32_t Grid(int64_t items, int32_t blocks) {
 
 }  // namespace
 
-cudaError_t LaunchCollectRecords(const PeerEnd& end, const PeerHeader& header,
-                                 const PeerRows& rows, const int32_t* candidates, bool owned_only,
-                                 Record* lists, uint32_t* status_word, int32_t blocks,
-                                 cudaStream_t stream) {
+cudaError_t LaunchCollectRecords(const PeerEnd& end, const PeerHeader& header, const PeerRows& rows,
+                                 const int32_t* candidates, bool owned_only, Record* lists,
+                                 uint32_t* status_word, int32_t blocks, cudaStream_t stream) {
   ListLengths lengths{};
   for (int32_t r = 0; r < end.world; ++r) lengths.of[r] = candidates[r];
   const int64_t items =
@@ -231,12 +229,12 @@ cudaError_t PeerResidentBlocks(int32_t* blocks) {
     error = cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device);
   }
   if (error == cudaSuccess) {
-    error = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&records, CollectRecordsKernel, kThreads,
-                                                          0);
+    error =
+        cudaOccupancyMaxActiveBlocksPerMultiprocessor(&records, CollectRecordsKernel, kThreads, 0);
   }
   if (error == cudaSuccess) {
-    error = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&answers, CollectAnswersKernel, kThreads,
-                                                          0);
+    error =
+        cudaOccupancyMaxActiveBlocksPerMultiprocessor(&answers, CollectAnswersKernel, kThreads, 0);
   }
   *blocks = processors * (records < answers ? records : answers);
   return error;

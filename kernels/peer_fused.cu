@@ -1,7 +1,6 @@
-#include "kernels/peer_fused.h"
-
 #include <algorithm>
 
+#include "kernels/peer_fused.h"
 #include "kernels/peer_input.cuh"
 #include "kernels/sampled_launch.cuh"
 
@@ -58,8 +57,7 @@ cudaError_t LaunchFused(const SelectDevice& device, const SelectConfig& config,
   const int32_t world = args.end.world;
   const int32_t* const last = args.candidates + world;
   const int32_t longest = *std::max_element(args.candidates, last);
-  const bool uniform =
-      std::all_of(args.candidates, last, [&](int32_t n) { return n == longest; });
+  const bool uniform = std::all_of(args.candidates, last, [&](int32_t n) { return n == longest; });
   input.uniform_length = uniform ? longest : -1;
   std::copy(args.candidates, last, input.lengths);
   SelectArgs<RecordLists> shared;

@@ -15,15 +15,15 @@ struct FusedArgs {
   PeerEnd end;
   PeerHeader header;
   PeerRows rows;
-  CandidateArrays input;                 // this rank's
-  const int32_t* candidates = nullptr;   // host: list length of each rank
-  uint32_t* status_word = nullptr;       // may be null; set when the step fails
-  SelectOutput output;                   // row 0 is rows.begin
+  CandidateArrays input;                // this rank's
+  const int32_t* candidates = nullptr;  // host: list length of each rank
+  uint32_t* status_word = nullptr;      // may be null; set when the step fails
+  SelectOutput output;                  // row 0 is rows.begin
   int32_t k = 0;
 };
 
-// How many rows a launch may have so that the blocks of `ranks` ranks on one device, all waiting for
-// each other, fit on it together; 0 if the configuration does not support the shape.
+// How many rows a launch may have so that the blocks of `ranks` ranks on one device, all waiting
+// for each other, fit on it together; 0 if the configuration does not support the shape.
 cudaError_t FusedRows(const SelectDevice& device, const SelectConfig& config,
                       const SelectShape& shape, int32_t ranks, int32_t* rows);
 

@@ -27,7 +27,9 @@ struct PeerInput {
     uint4 first;
     uint4 second;
   };
-  __device__ __forceinline__ Raw None() const { return {make_uint4(0, 0, 0, 0), make_uint4(0, 0, 0, 0)}; }
+  __device__ __forceinline__ Raw None() const {
+    return {make_uint4(0, 0, 0, 0), make_uint4(0, 0, 0, 0)};
+  }
 
   struct View {
     const PeerInput& input;
@@ -82,21 +84,21 @@ struct PeerInput {
             epoch, failed};
   }
 
-  // Sends this rank's list of the row to every rank, shared by the row's threads. The first row also
-  // sends the headers and waits for those of the others.
+  // Sends this rank's list of the row to every rank, shared by the row's threads. The first row
+  // also sends the headers and waits for those of the others.
   __device__ __forceinline__ void Begin(int64_t slot, bool active, uint32_t member,
                                         uint32_t members) const {
     const uint32_t epoch = Epoch();
     if (slot == 0 && member < static_cast<uint32_t>(end.world)) {
-      StorePacket(InboxHalf(end, static_cast<int32_t>(member), epoch) + end.shape.header() +
-                      end.rank,
-                  header.digest, header.rows, epoch);
+      StorePacket(
+          InboxHalf(end, static_cast<int32_t>(member), epoch) + end.shape.header() + end.rank,
+          header.digest, header.rows, epoch);
     }
     if (active) {
       const int64_t row = rows.begin + slot;
       const int32_t count = PresentCount(own, row);
-      const int64_t place = end.shape.records() +
-                            (int64_t{end.rank} * end.shape.rows + slot) * end.shape.length;
+      const int64_t place =
+          end.shape.records() + (int64_t{end.rank} * end.shape.rows + slot) * end.shape.length;
       bool bad = false;
       const auto candidates = static_cast<uint32_t>(own.candidates);
       for (uint32_t item = member; item < candidates * end.world; item += members) {
@@ -105,8 +107,7 @@ struct PeerInput {
         const auto at = static_cast<int32_t>(item - turn * candidates);
         int32_t peer = end.rank + static_cast<int32_t>(turn);
         if (peer >= end.world) peer -= end.world;
-        const Record record =
-            at < count ? PackCandidate(own, row, at, &bad) : Record{0, -1};
+        const Record record = at < count ? PackCandidate(own, row, at, &bad) : Record{0, -1};
         StorePacket(InboxHalf(end, peer, epoch) + place + at, record.score_bits,
                     static_cast<uint32_t>(record.id), epoch);
       }

@@ -86,8 +86,8 @@ __device__ __forceinline__ bool AwaitPacket(const PeerEnd& end, const uint4* at,
   return Arrived(*packet, epoch) || AwaitLatePacket(end, at, epoch, source, packet);
 }
 
-// Epochs run from 1 to 2^32 - 2 and round again: 0 is what fresh memory holds, and an even number of
-// them keeps the two halves alternating across the wrap.
+// Epochs run from 1 to 2^32 - 2 and round again: 0 is what fresh memory holds, and an even number
+// of them keeps the two halves alternating across the wrap.
 __device__ __forceinline__ uint32_t NextEpoch(uint32_t epoch) {
   return epoch >= UINT32_MAX - 1 ? 1u : epoch + 1u;
 }

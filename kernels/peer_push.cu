@@ -36,8 +36,8 @@ __global__ void __launch_bounds__(kThreads)
     if (!IsActive(rows, row)) continue;
     if (at >= input.candidates) continue;
     bool bad = false;
-    const Record record = at < PresentCount(input, row) ? PackCandidate(input, row, at, &bad)
-                                                        : Record{0, -1};
+    const Record record =
+        at < PresentCount(input, row) ? PackCandidate(input, row, at, &bad) : Record{0, -1};
     if (bad && status_word != nullptr) *status_word = SPARSESEL_INVALID_ARGUMENT;
     const int64_t place = end.shape.records() + list + int64_t{slot} * end.shape.length + at;
     const auto bits = static_cast<uint32_t>(record.id);

@@ -1,5 +1,5 @@
-// The instructions that CUDA C++ has no spelling for: addressing and synchronizing the shared memory
-// of a thread-block cluster. Everything else in kernels/ is plain CUDA.
+// The instructions that CUDA C++ has no spelling for: addressing and synchronizing the shared
+// memory of a thread-block cluster. Everything else in kernels/ is plain CUDA.
 #ifndef SPARSESEL_KERNELS_PTX_CUH_
 #define SPARSESEL_KERNELS_PTX_CUH_
 
@@ -12,8 +12,8 @@ __device__ __forceinline__ uint32_t SharedAddress(const void* pointer) {
   return static_cast<uint32_t>(__cvta_generic_to_shared(pointer));
 }
 
-// For a launch that may begin before the kernel in front of it has ended: wait for its end, with its
-// writes visible; and let the next such launch begin. Both do nothing in an ordinary launch.
+// For a launch that may begin before the kernel in front of it has ended: wait for its end, with
+// its writes visible; and let the next such launch begin. Both do nothing in an ordinary launch.
 __device__ __forceinline__ void AwaitPreviousKernel() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.wait;" ::: "memory");
@@ -29,9 +29,9 @@ __device__ __forceinline__ void AdmitNextKernel() {
 // other's shared memory; without, the team is the one block and every operation is a local one.
 //
 // Two ways to exchange. Send and Wait: a store that counts its bytes on a mailbox of the receiver,
-// who waits until what it expects has come; one-way latency, no fence. Store, Add, Load and Sync: the
-// cluster barrier with its fences, two to three times slower, for the rare path. No block may leave
-// while another may still touch its memory.
+// who waits until what it expects has come; one-way latency, no fence. Store, Add, Load and Sync:
+// the cluster barrier with its fences, two to three times slower, for the rare path. No block may
+// leave while another may still touch its memory.
 template <bool kCluster>
 struct Team;
 
@@ -94,10 +94,10 @@ struct Team<true> {
   }
   // One thread, once per mailbox: how many bytes will come. Some may have come already.
   __device__ __forceinline__ void Expect(Mailbox* mailbox, uint32_t bytes) const {
-    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(
-                     SharedAddress(mailbox)),
-                 "r"(bytes)
-                 : "memory");
+    asm volatile(
+        "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(SharedAddress(mailbox)),
+        "r"(bytes)
+        : "memory");
   }
   __device__ __forceinline__ void Await(Mailbox* mailbox) const {
     uint32_t done = 0;

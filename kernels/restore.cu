@@ -1,8 +1,8 @@
-#include "kernels/restore.h"
-
 #include <cuda_runtime.h>
 
 #include <algorithm>
+
+#include "kernels/restore.h"
 
 namespace sparsesel::kernels {
 namespace {
@@ -35,8 +35,8 @@ __device__ __forceinline__ uint32_t FirstSlot(const uint64_t* keys, uint32_t cou
   return low;
 }
 
-// A source is list * longest + position. Slots whose key stands once take the smallest source that has
-// it; where a key stands several times, one warp deals its slots in source order.
+// A source is list * longest + position. Slots whose key stands once take the smallest source that
+// has it; where a key stands several times, one warp deals its slots in source order.
 __global__ void __launch_bounds__(kThreads)
     RestoreKernel(const __grid_constant__ RestoreArgs args, uint32_t longest) {
   __shared__ uint32_t any_group;
@@ -86,8 +86,8 @@ __global__ void __launch_bounds__(kThreads)
         const uint64_t key = source < sources ? CandidateKey(record_at(source)) : kAbsentKey;
         uint32_t slot = count;
         if (Ambiguous(key)) slot = FirstSlot(keys, count, key);
-        const bool mine = slot + 1 < count && keys[slot] == key && keys[slot + 1] == key &&
-                          slot % kWarps == warp;
+        const bool mine =
+            slot + 1 < count && keys[slot] == key && keys[slot + 1] == key && slot % kWarps == warp;
         if (__ballot_sync(kFullWarp, mine) == 0) continue;
         const uint32_t peers = __match_any_sync(kFullWarp, mine ? slot : kNoSource);
         uint32_t free = slot;
@@ -113,7 +113,8 @@ __global__ void __launch_bounds__(kThreads)
 
 cudaError_t LaunchRestore(const RestoreArgs& args, cudaStream_t stream) {
   if (args.rows <= 0) return cudaSuccess;
-  const int32_t longest = *std::max_element(args.input.length, args.input.length + args.input.lists);
+  const int32_t longest =
+      *std::max_element(args.input.length, args.input.length + args.input.lists);
   const int64_t blocks = std::min<int64_t>(args.rows, kMaxBlocks);
   RestoreKernel<<<static_cast<unsigned>(blocks), kThreads, 0, stream>>>(
       args, static_cast<uint32_t>(std::max(1, longest)));

@@ -11,11 +11,11 @@
 
 namespace sparsesel::kernels {
 
-// The original 32 score bits of every selected slot. Keys say all but the sign of zeros and of NaNs and
-// the payload of NaNs; those are looked up in the records, slots of one key filled in source order
-// (list, position).
+// The original 32 score bits of every selected slot. Keys say all but the sign of zeros and of NaNs
+// and the payload of NaNs; those are looked up in the records, slots of one key filled in source
+// order (list, position).
 struct RestoreArgs {
-  RecordLists input;              // what was selected from, whole
+  RecordLists input;               // what was selected from, whole
   const uint64_t* keys = nullptr;  // [rows][k] as selection wrote them
   int64_t key_stride = 0;
   const int32_t* selected = nullptr;

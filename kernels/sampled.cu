@@ -72,9 +72,10 @@ int32_t SampledConfigs(const SelectDevice& device, const SelectShape& shape, Sel
   return count;
 }
 
-// What measuring on one H200 suggests (docs/kernels.md). As many blocks a row as leave each processor
-// about one; then the kernel that holds the row with the fewest empty slots; samples enough for buckets
-// of even size, few enough that ranking them (quadratic, shared by the row's blocks) stays cheap.
+// What measuring on one H200 suggests (docs/kernels.md). As many blocks a row as leave each
+// processor about one; then the kernel that holds the row with the fewest empty slots; samples
+// enough for buckets of even size, few enough that ranking them (quadratic, shared by the row's
+// blocks) stays cheap.
 SelectConfig SampledDefault(const SelectDevice& device, const SelectShape& shape) {
   const int64_t keys = static_cast<int64_t>(shape.lists) * shape.length;
   const int32_t smallest = keys > 16384 ? 8 : keys > 8192 ? 4 : 2;

@@ -1,4 +1,5 @@
-// The constants of sampled selection that were found by measuring. None of them can change an answer.
+// The constants of sampled selection that were found by measuring. None of them can change an
+// answer.
 #ifndef SPARSESEL_KERNELS_SAMPLED_CONFIG_H_
 #define SPARSESEL_KERNELS_SAMPLED_CONFIG_H_
 
@@ -6,8 +7,9 @@
 
 namespace sparsesel::kernels {
 
-// Standard deviations between the k-th key's expected rank among the samples and the pivot (and four
-// samples more). Fewer than one row in a million of randomly placed keys takes the slow way out.
+// Standard deviations between the k-th key's expected rank among the samples and the pivot (and
+// four samples more). Fewer than one row in a million of randomly placed keys takes the slow way
+// out.
 inline constexpr double kSampledMargin = 4.5;
 // The same for the size of one bucket, measured in its number of samples.
 inline constexpr double kSampledBucketSpread = 4.5;
@@ -21,9 +23,10 @@ struct SampledKernelKind {
 };
 
 // The kernels that are built, X(threads, keys, cluster).
-#define SPARSESEL_SAMPLED_KERNELS(X)                                                     \
-  X(256, 2, true) X(512, 2, true) X(256, 4, true) X(512, 4, true) X(256, 8, true)        \
-  X(512, 8, true) X(512, 0, true) X(512, 8, false) X(512, 0, false) X(1024, 0, false)
+#define SPARSESEL_SAMPLED_KERNELS(X)                                                              \
+  X(256, 2, true)                                                                                 \
+  X(512, 2, true) X(256, 4, true) X(512, 4, true) X(256, 8, true) X(512, 8, true) X(512, 0, true) \
+      X(512, 8, false) X(512, 0, false) X(1024, 0, false)
 
 inline constexpr SampledKernelKind kSampledKernels[] = {
 #define SPARSESEL_KIND(threads, keys, cluster) {threads, keys, cluster},

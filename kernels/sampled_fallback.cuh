@@ -1,7 +1,7 @@
 // The exact way out of sampled selection, for rows whose samples misled it: a radix search for the
 // k-th key over all 64 bits, then the greater keys ranked by comparison with each other. Its cost
-// depends on nothing but sizes; keys equal to the k-th are only counted, so masses of duplicates are
-// ordinary input. The same blocks, the same launch, nothing but the row's own memory.
+// depends on nothing but sizes; keys equal to the k-th are only counted, so masses of duplicates
+// are ordinary input. The same blocks, the same launch, nothing but the row's own memory.
 #ifndef SPARSESEL_KERNELS_SAMPLED_FALLBACK_CUH_
 #define SPARSESEL_KERNELS_SAMPLED_FALLBACK_CUH_
 

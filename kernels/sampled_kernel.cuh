@@ -5,10 +5,11 @@
 //   scatter   keys that reach the pivot go to the block that owns their interval
 //   order     each block puts its bucket in order; earlier buckets' sizes give the output slot
 //
-// Three one-way exchanges, no global scratch. The splitters only steer: a key's bucket is the number
-// of splitters above it, which is monotone whatever the splitters are, so the output is exact as soon
-// as enough keys reached the pivot and all of them fitted. If not (misled samples, a mass of equal
-// keys), all blocks of the row see it in the messages and take SelectByRadix together.
+// Three one-way exchanges, no global scratch. The splitters only steer: a key's bucket is the
+// number of splitters above it, which is monotone whatever the splitters are, so the output is
+// exact as soon as enough keys reached the pivot and all of them fitted. If not (misled samples, a
+// mass of equal keys), all blocks of the row see it in the messages and take SelectByRadix
+// together.
 #ifndef SPARSESEL_KERNELS_SAMPLED_KERNEL_CUH_
 #define SPARSESEL_KERNELS_SAMPLED_KERNEL_CUH_
 
@@ -91,7 +92,8 @@ __global__ void __launch_bounds__(kThreads, 1024 / kThreads)
     const uint32_t members = team.Size() * kThreads;
     AdmitNextKernel();
     AwaitPreviousKernel();
-    const bool active = params.active_rows == nullptr || params.first_row + row < *params.active_rows;
+    const bool active =
+        params.active_rows == nullptr || params.first_row + row < *params.active_rows;
     const OutputRow out(params.output, row);
     const auto view = params.input.Row(row, &state.at_least);
     if constexpr (Input::kWaits) params.input.Begin(row, active, member, members);
@@ -101,8 +103,8 @@ __global__ void __launch_bounds__(kThreads, 1024 / kThreads)
     Place place[kPairs];
     uint64_t key[2 * kPairs];
     const auto fetch = [&](uint32_t first_line) {
-      // Pair i of thread t, in an order that differs from line to line: a sample is always pair 0, and
-      // lists that are alike must not be sampled alike.
+      // Pair i of thread t, in an order that differs from line to line: a sample is always pair 0,
+      // and lists that are alike must not be sampled alike.
       const uint32_t turn = Mix(t / 8, rank);
 #pragma unroll
       for (int i = 0; i < kPairs; ++i) {
@@ -223,12 +225,13 @@ __global__ void __launch_bounds__(kThreads, 1024 / kThreads)
       bound = state.bound;
       proven = bound == kAbsentKey || __reduce_add_sync(kFullWarp, message.w) >= params.k;
     }
-    // An input that waits tells all blocks of the row when a wait of one has failed: what is here is
-    // then no answer.
+    // An input that waits tells all blocks of the row when a wait of one has failed: what is here
+    // is then no answer.
     bool failed = false;
     if constexpr (Input::kWaits) failed = __reduce_or_sync(kFullWarp, message.w) != 0;
     const bool short_of_keys = total < params.k && last > 1 && !failed;
-    const bool misled = (sum >= kSpilled && !failed) || short_of_keys || (params.complete && !proven);
+    const bool misled =
+        (sum >= kSpilled && !failed) || short_of_keys || (params.complete && !proven);
     __syncwarp();
     team.Await(state.mailbox + kEntryMail);
 
@@ -239,12 +242,12 @@ __global__ void __launch_bounds__(kThreads, 1024 / kThreads)
       WriteRest(out, 0, params.k, member, members);
     } else if (__builtin_expect(misled, 0)) {
       const bool all = params.complete;
-      const RadixCut cut = SelectByRadix<kThreads>(team, view, all ? plan.all : plan.lines,
-                                                   all ? plan.all_limit : plan.limit, params.k,
-                                                   plan, shared, out);
+      const RadixCut cut =
+          SelectByRadix<kThreads>(team, view, all ? plan.all : plan.lines,
+                                  all ? plan.all_limit : plan.limit, params.k, plan, shared, out);
       selected = cut.key == kAbsentKey ? cut.greater : params.k;
-      proof = all || bound == kAbsentKey ||
-              (params.need_source ? cut.key > bound : cut.key >= bound);
+      proof =
+          all || bound == kAbsentKey || (params.need_source ? cut.key > bound : cut.key >= bound);
     } else {
       if (before < params.k) OrderBucket<kThreads>(plan, shared, before, params.k, out);
       if (total < params.k) WriteRest(out, total, params.k, member, members);

@@ -19,12 +19,11 @@ constexpr bool IsBuilt(int32_t keys, bool cluster) {
 
 template <class Input>
 const void* FindSampledKernel(const SelectConfig& config) {
-#define SPARSESEL_FIND(Threads, Keys, Cluster)                                             \
-  if constexpr (IsBuilt<Input>(Keys, Cluster)) {                                           \
-    if (config.threads == Threads && config.keys == Keys &&                                \
-        (config.cluster > 1) == Cluster) {                                                 \
-      return reinterpret_cast<const void*>(&SampledKernel<Input, Threads, Keys, Cluster>); \
-    }                                                                                      \
+#define SPARSESEL_FIND(Threads, Keys, Cluster)                                                 \
+  if constexpr (IsBuilt<Input>(Keys, Cluster)) {                                               \
+    if (config.threads == Threads && config.keys == Keys && (config.cluster > 1) == Cluster) { \
+      return reinterpret_cast<const void*>(&SampledKernel<Input, Threads, Keys, Cluster>);     \
+    }                                                                                          \
   }
   SPARSESEL_SAMPLED_KERNELS(SPARSESEL_FIND)
 #undef SPARSESEL_FIND
@@ -52,15 +51,14 @@ cudaError_t PrepareSampledKernels(const SelectDevice& device) {
   return cudaSuccess;
 }
 
-// `input` and the shape describe the same lists; `full_length` is the longest of them. `even`: all are
-// equally long and may be read two records at a time.
+// `input` and the shape describe the same lists; `full_length` is the longest of them. `even`: all
+// are equally long and may be read two records at a time.
 template <class Input, class Args>
 cudaError_t LaunchSampledKernel(const SelectDevice& device, const SelectConfig& config,
                                 const SelectShape& shape, int32_t full_length, bool even,
                                 const Input& input, const Args& args, cudaStream_t stream) {
   SampledParams<Input> params = {};
-  if (!IsBuilt<Input>(config.keys, config.cluster > 1) ||
-      !SampledSupports(device, shape, config) ||
+  if (!IsBuilt<Input>(config.keys, config.cluster > 1) || !SampledSupports(device, shape, config) ||
       !MakeSampledPlan(shape, full_length, config, &params.plan)) {
     return cudaErrorNotSupported;
   }
@@ -79,8 +77,7 @@ cudaError_t LaunchSampledKernel(const SelectDevice& device, const SelectConfig& 
   cudaLaunchConfig_t launch = {};
   launch.gridDim = dim3(static_cast<unsigned>(args.rows) * static_cast<unsigned>(config.cluster));
   launch.blockDim = dim3(static_cast<unsigned>(config.threads));
-  launch.dynamicSmemBytes =
-      SampledSharedBytes(params.plan, static_cast<uint32_t>(config.threads));
+  launch.dynamicSmemBytes = SampledSharedBytes(params.plan, static_cast<uint32_t>(config.threads));
   launch.stream = stream;
   cudaLaunchAttribute attributes[2] = {};
   launch.attrs = attributes;

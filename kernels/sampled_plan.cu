@@ -1,11 +1,10 @@
-#include "kernels/sampled_plan.h"
-
 #include <algorithm>
 #include <bit>
 #include <cmath>
 #include <iterator>
 
 #include "kernels/sampled_config.h"
+#include "kernels/sampled_plan.h"
 
 namespace sparsesel::kernels {
 namespace {
@@ -30,9 +29,11 @@ bool KnownConfig(const SelectConfig& config) {
     return false;
   }
   const bool cluster = config.cluster > 1;
-  return std::any_of(std::begin(kSampledKernels), std::end(kSampledKernels), [&](const auto& built) {
-    return built.threads == config.threads && built.keys == config.keys && built.cluster == cluster;
-  });
+  return std::any_of(std::begin(kSampledKernels), std::end(kSampledKernels),
+                     [&](const auto& built) {
+                       return built.threads == config.threads && built.keys == config.keys &&
+                              built.cluster == cluster;
+                     });
 }
 
 }  // namespace
@@ -85,8 +86,8 @@ bool MakeSampledPlan(const SelectShape& shape, int32_t full_length, const Select
   while (4 * plan->search_step < plan->subs) plan->search_step *= 4;
   plan->subs_per_block = (plan->subs + cluster - 1) / cluster;
   if (plan->subs_per_block > 1) {
-    plan->subs_magic = static_cast<uint32_t>(
-        ((uint64_t{1} << 32) + plan->subs_per_block - 1) / plan->subs_per_block);
+    plan->subs_magic = static_cast<uint32_t>(((uint64_t{1} << 32) + plan->subs_per_block - 1) /
+                                             plan->subs_per_block);
   }
   plan->bins_per_sub = SampledBins(threads) / plan->subs_per_block;
   if (plan->bins_per_sub == 0) return false;
@@ -97,13 +98,13 @@ bool MakeSampledPlan(const SelectShape& shape, int32_t full_length, const Select
   double region = cluster == 1 ? bucket : bucket / cluster * 1.4 + 40;
   if (config.keys > 0) region = std::min(region, double(threads) * config.keys);
   plan->region = RoundUp(static_cast<uint32_t>(region), 8);
-  // Staged keys are split evenly among warps; a warp keeps what a share of its keys is likely to be,
-  // all of them if it holds few.
+  // Staged keys are split evenly among warps; a warp keeps what a share of its keys is likely to
+  // be, all of them if it holds few.
   const uint32_t warps = threads / 32;
   double part = 3.0 * plan->subs * gap / cluster / warps + 48;
   if (config.keys > 0) part = std::min(part, 32.0 * config.keys);
-  plan->staged = std::max(RoundUp(cluster * plan->region, warps),
-                          warps * static_cast<uint32_t>(part));
+  plan->staged =
+      std::max(RoundUp(cluster * plan->region, warps), warps * static_cast<uint32_t>(part));
   // The way out keeps k keys in the entries of all blocks.
   return uint64_t{2} * cluster * cluster * plan->region >= static_cast<uint64_t>(shape.k);
 }

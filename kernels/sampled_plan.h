@@ -1,5 +1,6 @@
-// Everything about one launch of sampled selection that the host can work out from the shape and the
-// configuration, so that the kernel starts without divisions. See sampled_kernel.cuh for the method.
+// Everything about one launch of sampled selection that the host can work out from the shape and
+// the configuration, so that the kernel starts without divisions. See sampled_kernel.cuh for the
+// method.
 #ifndef SPARSESEL_KERNELS_SAMPLED_PLAN_H_
 #define SPARSESEL_KERNELS_SAMPLED_PLAN_H_
 
@@ -32,7 +33,7 @@ struct SampledPlan {
   uint32_t strata = 0;             // lines of one block, for samples that are read on their own
   uint32_t subs = 0;               // intervals between kept samples; multiple of the cluster
   uint32_t published = 0;          // samples kept as splitters
-  uint32_t search_step = 0;  // a quarter of the power of four that is at least subs
+  uint32_t search_step = 0;        // a quarter of the power of four that is at least subs
   uint32_t subs_per_block = 0;
   uint32_t subs_magic = 0;  // sub div subs_per_block; unused when that is 1
   uint32_t bins_per_sub = 0;
@@ -46,7 +47,9 @@ struct SampledPlan {
 };
 
 // Bins of the final ordering, a power of two.
-SPARSESEL_HOST_DEVICE constexpr uint32_t SampledBins(uint32_t threads) { return threads < 256 ? 512 : 2 * threads; }
+SPARSESEL_HOST_DEVICE constexpr uint32_t SampledBins(uint32_t threads) {
+  return threads < 256 ? 512 : 2 * threads;
+}
 
 // Where the splitters' array ends: 4 * search_step, at least samples.
 SPARSESEL_HOST_DEVICE constexpr uint32_t SplitterSlots(const SampledPlan& plan) {

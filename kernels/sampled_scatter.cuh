@@ -1,6 +1,6 @@
-// From keys to buckets: each warp gathers its keys that reach the pivot, so that the work on them is
-// dense, and sends each into the region that its bucket's owner reserves for this block. No remote
-// atomics, no exchange of offsets.
+// From keys to buckets: each warp gathers its keys that reach the pivot, so that the work on them
+// is dense, and sends each into the region that its bucket's owner reserves for this block. No
+// remote atomics, no exchange of offsets.
 #ifndef SPARSESEL_KERNELS_SAMPLED_SCATTER_CUH_
 #define SPARSESEL_KERNELS_SAMPLED_SCATTER_CUH_
 
@@ -12,8 +12,8 @@
 namespace sparsesel::kernels {
 namespace {
 
-// Appends the keys that reach `pivot` (at least 1, so absent ones never do) to the warp's part of the
-// staged keys and returns its new count. Beyond the part's size keys are counted, not stored.
+// Appends the keys that reach `pivot` (at least 1, so absent ones never do) to the warp's part of
+// the staged keys and returns its new count. Beyond the part's size keys are counted, not stored.
 template <int kKeys>
 __device__ __forceinline__ uint32_t StageKeys(uint64_t* part, uint32_t size, uint32_t count,
                                               const uint64_t (&key)[kKeys], uint64_t pivot) {
@@ -29,8 +29,8 @@ __device__ __forceinline__ uint32_t StageKeys(uint64_t* part, uint32_t size, uin
   return count;
 }
 
-// Number of splitters greater than the key, found in base 4: few steps, three loads in flight in each.
-// Entries beyond the published ones are 0.
+// Number of splitters greater than the key, found in base 4: few steps, three loads in flight in
+// each. Entries beyond the published ones are 0.
 __device__ __forceinline__ uint32_t SubOf(const SampledPlan& plan, const uint64_t* splitters,
                                           uint64_t key) {
   uint32_t sub = 0;
@@ -46,11 +46,11 @@ __device__ __forceinline__ uint32_t SubOf(const SampledPlan& plan, const uint64_
 }
 
 // The bin of a key inside its interval [low, high) of neighbouring splitters, greater keys first.
-// Only monotone, never exact: keys of one bin are compared in full later. Where the interval lies in
-// one score, bins follow the ids. Else a quarter of them follows the ids of either end's score, where
-// heavy ties stand, and the half in between follows the scores, as numbers (their integer order is
-// logarithmic: around zero nearly all keys would share a bin). Keys beyond `high` (of the top
-// interval, whose upper end is a guess) share the first bin. `floor`: about the lowest id word.
+// Only monotone, never exact: keys of one bin are compared in full later. Where the interval lies
+// in one score, bins follow the ids. Else a quarter of them follows the ids of either end's score,
+// where heavy ties stand, and the half in between follows the scores, as numbers (their integer
+// order is logarithmic: around zero nearly all keys would share a bin). Keys beyond `high` (of the
+// top interval, whose upper end is a guess) share the first bin. `floor`: about the lowest id word.
 __device__ __forceinline__ uint32_t BinInSub(uint64_t key, uint64_t low, uint64_t high,
                                              uint32_t floor, uint32_t bins) {
   if (key >= high || bins < 4) return 0;
@@ -102,8 +102,8 @@ __device__ __forceinline__ uint32_t IdFloor(const uint64_t* splitters, uint32_t 
   return __reduce_min_sync(kFullWarp, floor);
 }
 
-// Twice the span of the next seven intervals above the greatest splitter: what a tail that thins out
-// exponentially hardly leaves.
+// Twice the span of the next seven intervals above the greatest splitter: what a tail that thins
+// out exponentially hardly leaves.
 __device__ __forceinline__ uint64_t TopGuess(const SampledPlan& plan, const uint64_t* splitters) {
   const uint64_t top = splitters[0];
   const uint64_t span = 2 * (top - splitters[min(7u, plan.subs - 1)]) + 1;
@@ -143,8 +143,8 @@ __device__ __forceinline__ void SendStaged(const TeamT& team, const SampledPlan&
   }
 }
 
-// Tells every owner what it was sent. After a barrier that ends the sending of all warps; one lane for
-// each block of the team.
+// Tells every owner what it was sent. After a barrier that ends the sending of all warps; one lane
+// for each block of the team.
 template <class TeamT>
 __device__ __forceinline__ void SendMessage(const TeamT& team, const SampledPlan& plan,
                                             const BlockShared& shared, uint32_t block) {

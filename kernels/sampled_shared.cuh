@@ -13,7 +13,8 @@ namespace {
 inline constexpr uint32_t kWarp = 32;
 inline constexpr uint32_t kFullWarp = 0xffffffffu;
 
-// What block c tells block b after scattering: see SendMessage. Sums over 16 blocks stay in 32 bits.
+// What block c tells block b after scattering: see SendMessage. Sums over 16 blocks stay in 32
+// bits.
 struct Message {
   uint32_t length;    // entries it sent to b
   uint32_t before;    // entries it sent to blocks before b
@@ -36,12 +37,12 @@ struct BlockState {
 };
 
 struct BlockShared {
-  uint4* entries;        // [cluster][region]: key low, key high, bin, place in bin
-  uint4* messages;       // [cluster]
-  uint64_t* samples;     // [samples]
-  uint64_t* splitters;   // [SplitterSlots], descending; 0 beyond the published ones
-  uint64_t* staged;      // [staged + slack]: this block's kept keys, later its bucket in bin order
-  uint32_t* bins;        // [bins + 1]
+  uint4* entries;       // [cluster][region]: key low, key high, bin, place in bin
+  uint4* messages;      // [cluster]
+  uint64_t* samples;    // [samples]
+  uint64_t* splitters;  // [SplitterSlots], descending; 0 beyond the published ones
+  uint64_t* staged;     // [staged + slack]: this block's kept keys, later its bucket in bin order
+  uint32_t* bins;       // [bins + 1]
   BlockState* state;
 
   __device__ __forceinline__ BlockShared(const SampledPlan& plan, unsigned char* memory,
@@ -66,15 +67,16 @@ struct Place {
   int32_t at;
 };
 
-// Line u of block `rank`. Each run of `cluster` neighbouring lines gives one line to every block, and
-// the deal is turned by a hash of the run's number, so that the heads of sorted lists (equal positions
-// modulo a power of two) do not all fall to one block.
+// Line u of block `rank`. Each run of `cluster` neighbouring lines gives one line to every block,
+// and the deal is turned by a hash of the run's number, so that the heads of sorted lists (equal
+// positions modulo a power of two) do not all fall to one block.
 __device__ __forceinline__ uint32_t BlockLine(uint32_t u, uint32_t rank, uint32_t cluster_log2) {
   const uint32_t turn = (u * 0x9e3779b1u) >> 26;
   return (u << cluster_log2) + ((rank - turn) & ((1u << cluster_log2) - 1));
 }
 
-// The place of the pair that `lane8` (0..7) reads in line g; beyond every list when g is past the end.
+// The place of the pair that `lane8` (0..7) reads in line g; beyond every list when g is past the
+// end.
 __device__ __forceinline__ Place PlaceOf(const LineMap& map, uint32_t g, uint32_t lane8) {
   if (g >= map.lines) return {0, INT32_MAX - 1};
   const uint32_t list = map.per_list == 1 ? g : __umulhi(g, map.magic);

@@ -19,8 +19,7 @@ cudaError_t LaunchSampled(const SelectDevice& device, const SelectConfig& config
   const int32_t looked_at =
       args.prefix.length > 0 ? std::min(args.prefix.length, rows.length) : rows.length;
   return LaunchSampledKernel(device, config, {args.rows, 1, looked_at, args.k}, rows.length,
-                             wide && rows.counts == nullptr, SplitInput{rows, wide}, args,
-                             stream);
+                             wide && rows.counts == nullptr, SplitInput{rows, wide}, args, stream);
 }
 
 }  // namespace sparsesel::kernels

@@ -1,5 +1,5 @@
-// Splitters: every block contributes samples, all blocks learn all samples, each block ranks its own
-// and publishes those that are good enough to all. Two exchanges, no sort.
+// Splitters: every block contributes samples, all blocks learn all samples, each block ranks its
+// own and publishes those that are good enough to all. Two exchanges, no sort.
 #ifndef SPARSESEL_KERNELS_SAMPLED_SPLITTERS_CUH_
 #define SPARSESEL_KERNELS_SAMPLED_SPLITTERS_CUH_
 
@@ -11,24 +11,23 @@
 namespace sparsesel::kernels {
 namespace {
 
-// Threads t with equal t >> group_log2 serve one sample; `key` is that sample in all of them. The low
-// bits of a sample are replaced by its index: samples are distinct, whatever the keys, and since any
-// number can be a splitter nothing else changes.
+// Threads t with equal t >> group_log2 serve one sample; `key` is that sample in all of them. The
+// low bits of a sample are replaced by its index: samples are distinct, whatever the keys, and
+// since any number can be a splitter nothing else changes.
 template <class TeamT>
 __device__ __forceinline__ void SendSample(const TeamT& team, const SampledPlan& plan,
                                            const BlockShared& shared, uint64_t key) {
   const uint32_t group = 1u << plan.group_log2;
-  const uint32_t index =
-      team.Rank() * plan.samples_per_block + (threadIdx.x >> plan.group_log2);
+  const uint32_t index = team.Rank() * plan.samples_per_block + (threadIdx.x >> plan.group_log2);
   const uint64_t sample = (key & ~uint64_t{plan.samples - 1}) | index;
   for (uint32_t block = threadIdx.x & (group - 1); block < team.Size(); block += group) {
     team.Send(shared.samples + index, block, sample, shared.state->mailbox + kSampleMail);
   }
 }
 
-// Ranks kMine of this block's samples, from `first` on, against all of the row's, and publishes those
-// that are among the first `published`. One warp; it reads every sample once, since the bandwidth of
-// shared memory is what limits this step.
+// Ranks kMine of this block's samples, from `first` on, against all of the row's, and publishes
+// those that are among the first `published`. One warp; it reads every sample once, since the
+// bandwidth of shared memory is what limits this step.
 template <int kMine, class TeamT>
 __device__ __forceinline__ void RankSome(const TeamT& team, const SampledPlan& plan,
                                          const BlockShared& shared, uint32_t first) {
@@ -61,8 +60,8 @@ __device__ __forceinline__ void RankSome(const TeamT& team, const SampledPlan& p
   }
 }
 
-// After the samples have arrived: shared.splitters[r] of every block becomes the r-th greatest of the
-// first `published`.
+// After the samples have arrived: shared.splitters[r] of every block becomes the r-th greatest of
+// the first `published`.
 template <class TeamT>
 __device__ __forceinline__ void RankSamples(const TeamT& team, const SampledPlan& plan,
                                             const BlockShared& shared) {

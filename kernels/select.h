@@ -3,7 +3,8 @@
 // every launch can be captured.
 //
 // 1. All pointers are device pointers, aligned as their type. Strides count elements, not bytes.
-// 2. "Key" is CandidateKey of contract/order.h: 0 for an absent candidate. Equal keys have equal ids,
+// 2. "Key" is CandidateKey of contract/order.h: 0 for an absent candidate. Equal keys have equal
+// ids,
 //    so an output of ids is exact whichever of them is taken.
 // 3. Outputs of rows at or beyond *active_rows are empty: ids -1, keys 0, selected 0, proof 1.
 // 4. The id output may be exactly the id input of SplitRows; any other overlap is undefined.
@@ -53,8 +54,9 @@ struct SelectOutput {
 // list are looked at first.
 struct Prefix {
   int32_t length = 0;  // 0: no prefix, lists in any order
-  // The rest of each list is in memory too: a row that the prefix cannot decide is selected from the
-  // whole lists in the same launch. Otherwise its proof is 0 and its output only a candidate answer.
+  // The rest of each list is in memory too: a row that the prefix cannot decide is selected from
+  // the whole lists in the same launch. Otherwise its proof is 0 and its output only a candidate
+  // answer.
   bool complete = false;
   // Source order matters (original score bits are wanted later): an unseen record that only equals
   // the k-th key also spoils the proof.
@@ -71,8 +73,8 @@ struct SelectArgs {
   int32_t first_row = 0;  // what *active_rows calls row 0
   Prefix prefix;
   SelectOutput output;
-  // The launch may start while the kernel before it in the stream still runs (programmatic dependent
-  // launch); it waits for that kernel's end before it touches memory. Chips from 9.0 on.
+  // The launch may start while the kernel before it in the stream still runs (programmatic
+  // dependent launch); it waits for that kernel's end before it touches memory. Chips from 9.0 on.
   bool overlap_previous = false;
 };
 
@@ -115,7 +117,8 @@ cudaError_t LaunchSampled(const SelectDevice& device, const SelectConfig& config
 cudaError_t PrepareSampled(const SelectDevice& device);
 
 // Selection by radix search and a sort in global memory, for every shape: one block a row, rows in
-// turn over the blocks that the workspace holds. `radix`: the variant when no other supports a shape.
+// turn over the blocks that the workspace holds. `radix`: the variant when no other supports a
+// shape.
 bool RadixSupports(const SelectShape& shape);
 // Enough for as many rows at once as the device can run, or for all.
 size_t RadixWorkspaceBytes(const SelectDevice& device, const SelectShape& shape);

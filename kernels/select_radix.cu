@@ -62,7 +62,8 @@ __global__ void __launch_bounds__(kThreads)
 
   for (int64_t row = blockIdx.x; row < params.rows; row += gridDim.x) {
     const OutputRow out(params.output, row);
-    const bool active = params.active_rows == nullptr || params.first_row + row < *params.active_rows;
+    const bool active =
+        params.active_rows == nullptr || params.first_row + row < *params.active_rows;
     uint32_t selected = 0;
     bool hides = false;
     __syncthreads();
@@ -114,8 +115,7 @@ int32_t BlocksAtOnce(const SelectDevice& device) { return 2 * device.processors;
 
 template <class Input, class Args>
 cudaError_t Launch(const SelectDevice& device, const Input& input, int32_t lists, int32_t longest,
-                   const Args& args, void* workspace, size_t workspace_bytes,
-                   cudaStream_t stream) {
+                   const Args& args, void* workspace, size_t workspace_bytes, cudaStream_t stream) {
   // The whole lists are here, so a prefix that may be completed is of no use.
   const bool cut = args.prefix.length > 0 && args.prefix.length < longest && !args.prefix.complete;
   const int32_t limit = cut ? args.prefix.length : longest;
@@ -137,8 +137,8 @@ cudaError_t Launch(const SelectDevice& device, const Input& input, int32_t lists
   params.need_source = args.prefix.need_source;
   params.output = args.output;
   params.workspace = static_cast<uint64_t*>(workspace);
-  const int64_t blocks = std::min<int64_t>(
-      {args.rows, static_cast<int64_t>(fit), BlocksAtOnce(device)});
+  const int64_t blocks =
+      std::min<int64_t>({args.rows, static_cast<int64_t>(fit), BlocksAtOnce(device)});
   RadixKernel<Input><<<static_cast<unsigned>(blocks), kThreads, 0, stream>>>(params);
   return cudaPeekAtLastError();
 }
@@ -153,8 +153,7 @@ bool RadixSupports(const SelectShape& shape) {
 
 size_t RadixWorkspaceBytes(const SelectDevice& device, const SelectShape& shape) {
   const int64_t blocks = std::clamp<int64_t>(shape.rows, 1, BlocksAtOnce(device));
-  return static_cast<size_t>(blocks) * SortSlots(static_cast<uint32_t>(shape.k)) *
-         sizeof(uint64_t);
+  return static_cast<size_t>(blocks) * SortSlots(static_cast<uint32_t>(shape.k)) * sizeof(uint64_t);
 }
 
 cudaError_t LaunchRadix(const SelectDevice& device, const SelectArgs<RecordLists>& args,

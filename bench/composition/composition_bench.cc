@@ -1,7 +1,7 @@
 // Whole compositions on the CPU: both, for several worlds and row counts, through the C API; beside
 // them the floor, which is the bytes a rank must take in moved once at memory-copy speed. Then what
-// execute itself costs, how long a race takes, and its regret: the chosen composition's time over the
-// better one's, both measured again with long trains.
+// execute itself costs, how long a race takes, and its regret: the chosen composition's time over
+// the better one's, both measured again with long trains.
 //
 //   composition_bench [k] [candidates]
 //
@@ -174,10 +174,11 @@ double ExecuteOverhead() {
 int main(int argc, char** argv) {
   const int32_t k = argc > 1 ? std::atoi(argv[1]) : 2048;
   const int32_t candidates = argc > 2 ? std::atoi(argv[2]) : 2048;
-  std::printf("%u cores, k = %d, %d candidates per rank, us\n\n", std::thread::hardware_concurrency(),
-              k, candidates);
-  std::printf("| W | rows | floor | replicated | spread | owner | spread | winner | ratio (bounds) "
-              "| race s | regret |\n|---|---|---|---|---|---|---|---|---|---|---|\n");
+  std::printf("%u cores, k = %d, %d candidates per rank, us\n\n",
+              std::thread::hardware_concurrency(), k, candidates);
+  std::printf(
+      "| W | rows | floor | replicated | spread | owner | spread | winner | ratio (bounds) "
+      "| race s | regret |\n|---|---|---|---|---|---|---|---|---|---|---|\n");
   std::vector<double> regrets;
   for (const int32_t world : {2, 4, 8, 16}) {
     for (const int32_t rows : {1, 4, 16, 64, 256}) {
@@ -190,11 +191,12 @@ int main(int argc, char** argv) {
       // All ranks share the machine: every rank's lists are read once by some rank at least.
       const double floor = CopyTime(static_cast<size_t>(world) * static_cast<size_t>(rows) *
                                     static_cast<size_t>(candidates) * 8);
-      std::printf("| %d | %d | %.1f | %.1f | %.1f | %.1f | %.1f | %s | %.2f (%.2f .. %.2f) | %.2f "
-                  "| %.3f |\n",
-                  world, rows, floor, o.replicated_median / 1e3, o.replicated_spread / 1e3,
-                  o.owner_median / 1e3, o.owner_spread / 1e3, owner ? "owner" : "replicated",
-                  o.ratio, o.ratio_low, o.ratio_high, result.race_seconds, regret);
+      std::printf(
+          "| %d | %d | %.1f | %.1f | %.1f | %.1f | %.1f | %s | %.2f (%.2f .. %.2f) | %.2f "
+          "| %.3f |\n",
+          world, rows, floor, o.replicated_median / 1e3, o.replicated_spread / 1e3,
+          o.owner_median / 1e3, o.owner_spread / 1e3, owner ? "owner" : "replicated", o.ratio,
+          o.ratio_low, o.ratio_high, result.race_seconds, regret);
       std::fflush(stdout);
     }
   }

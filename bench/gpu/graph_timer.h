@@ -1,4 +1,5 @@
-// Microseconds per launch under graph replay: the median over many replays of a graph of 20 launches.
+// Microseconds per launch under graph replay: the median over many replays of a graph of 20
+// launches.
 #ifndef SPARSESEL_BENCH_GPU_GRAPH_TIMER_H_
 #define SPARSESEL_BENCH_GPU_GRAPH_TIMER_H_
 

@@ -1,6 +1,6 @@
-// Device selection next to the floor: a kernel that reads the candidates once and writes k ids a row.
-// Prints, for each shape, the floor and the default configuration, with ratios; on request the best of
-// all configurations.
+// Device selection next to the floor: a kernel that reads the candidates once and writes k ids a
+// row. Prints, for each shape, the floor and the default configuration, with ratios; on request the
+// best of all configurations.
 #include <cuda_runtime.h>
 
 #include <algorithm>
@@ -51,7 +51,8 @@ struct Measured {
 class Bench {
  public:
   Bench(SelectDevice device, Pattern pattern, int32_t lists, int32_t rows, bool sorted)
-      : device_(device), case_(testing::MakeCase(pattern, rows, std::vector<int32_t>(lists, kLength), 7)),
+      : device_(device),
+        case_(testing::MakeCase(pattern, rows, std::vector<int32_t>(lists, kLength), 7)),
         ids_(size_t(rows) * kK) {
     if (sorted) SortLists(case_);
     records_.reset(new DeviceBuffer<Record>(case_.records));
@@ -143,7 +144,8 @@ void Table(const SelectDevice& device, bool sorted, const std::vector<int32_t>& 
   std::printf("\n%s: floor | default as cluster/threads/keys/samples us (ratio) | overlapped%s\n",
               sorted ? "sorted lists, prefix 4096 / lists" : "unsorted lists",
               search ? " | the best four" : "");
-  for (const int32_t lists : sorted ? std::vector<int32_t>{16, 8, 4} : std::vector<int32_t>{16, 8}) {
+  for (const int32_t lists :
+       sorted ? std::vector<int32_t>{16, 8, 4} : std::vector<int32_t>{16, 8}) {
     for (const int32_t rows : all_rows) {
       Bench bench(device, Pattern::kRandom, lists, rows, sorted);
       const double floor = bench.Floor();
@@ -171,7 +173,8 @@ void Patterns(const SelectDevice& device) {
         Bench bench(device, static_cast<Pattern>(p), 16, rows, sorted);
         const int32_t prefix = sorted ? 256 : 0;
         const SelectConfig config = SampledDefault(device, bench.Shape(prefix));
-        std::printf(" %7.2f%s", bench.Time(config, prefix, 15), bench.Wrong(config, prefix) ? "!" : "");
+        std::printf(" %7.2f%s", bench.Time(config, prefix, 15),
+                    bench.Wrong(config, prefix) ? "!" : "");
       }
       std::printf(sorted ? "\n" : " |");
     }
@@ -196,8 +199,9 @@ int main(int argc, char** argv) {
   std::printf("%s, driver API %d, runtime %d\n", properties.name, driver, CUDART_VERSION);
   cudaStream_t stream;
   CHECK_CUDA(cudaStreamCreate(&stream));
-  std::printf("empty graph node %.2f us\n",
-              bench::GraphMicroseconds(stream, [&] { bench::EmptyKernel<<<1, 32, 0, stream>>>(); }));
+  std::printf("empty graph node %.2f us\n", bench::GraphMicroseconds(stream, [&] {
+                bench::EmptyKernel<<<1, 32, 0, stream>>>();
+              }));
   const std::vector<int32_t> rows = {1, 2, 4, 8, 16, 64};
   bench::Table(device, false, rows, search);
   bench::Table(device, true, rows, search);

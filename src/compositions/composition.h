@@ -22,8 +22,8 @@ struct Composition {
   const ChildPlan* At(Stage stage) const;
 };
 
-const char* CompositionName(int32_t kind);            // "replicated", "owner", "auto"
-std::string ChildPlanName(const ChildPlan& child);    // "exchange.prefix:256"
+const char* CompositionName(int32_t kind);          // "replicated", "owner", "auto"
+std::string ChildPlanName(const ChildPlan& child);  // "exchange.prefix:256"
 std::vector<std::string> ChildPlanNames(const Composition& composition);
 
 // Of names and configurations, independent of positions in any table.

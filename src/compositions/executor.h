@@ -1,5 +1,5 @@
-// What plans and races need of a kind of memory: executors for compositions, and a few operations on
-// buffers. One table per backend; nothing above this file knows host from device.
+// What plans and races need of a kind of memory: executors for compositions, and a few operations
+// on buffers. One table per backend; nothing above this file knows host from device.
 #ifndef SPARSESEL_COMPOSITIONS_EXECUTOR_H_
 #define SPARSESEL_COMPOSITIONS_EXECUTOR_H_
 
@@ -40,9 +40,9 @@ struct ExecuteCounters {
 
 // Where an execute runs: one slot of a workspace.
 struct Slot {
-  std::shared_ptr<Buffer> memory;   // at least the executor's workspace_bytes
-  HostChannel channel;              // host groups
-  std::shared_ptr<void> device;     // device groups: what the backend keeps for a slot
+  std::shared_ptr<Buffer> memory;  // at least the executor's workspace_bytes
+  HostChannel channel;             // host groups
+  std::shared_ptr<void> device;    // device groups: what the backend keeps for a slot
 };
 
 // One composition at one capacity. Immutable: state lives in the slot.
@@ -57,8 +57,8 @@ class Executor {
   // `spans` may be null. Allocates nothing.
   virtual Status Execute(const Call& call, const Slot& slot, SpanTimes* spans,
                          ExecuteCounters* counters) const = 0;
-  // Proves on this slot that what the composition relies on of its transport holds, at every message
-  // size that Execute may use. Collective.
+  // Proves on this slot that what the composition relies on of its transport holds, at every
+  // message size that Execute may use. Collective.
   virtual Status ProveLossless(const Slot& slot, int64_t deadline) const = 0;
 
  private:
@@ -84,8 +84,8 @@ struct Backend {
                           const Composition& composition, std::unique_ptr<Executor>* executor);
   Status (*copy_in)(void* to, const void* from, size_t bytes);
   Status (*copy_out)(void* to, const void* from, size_t bytes);
-  // ns per execute of a train of `length` executes of one call. Sequence numbers are counted on from
-  // call->message.sequence, which is left behind the last one.
+  // ns per execute of a train of `length` executes of one call. Sequence numbers are counted on
+  // from call->message.sequence, which is left behind the last one.
   Status (*time_train)(const Comm& comm, const Executor& executor, const Slot& slot, int32_t length,
                        Call* call, double* ns);
   // Waits until peers have finished with what this rank sent through the slot.

@@ -32,9 +32,10 @@ class Buffer {
   Buffer& operator=(Buffer&& other) noexcept;
   ~Buffer();
 
-  // OUT_OF_MEMORY names the tag and size. `tag` is static storage. bytes == 0 gives an empty buffer.
-  static Status Take(const Environment& environment, int32_t memory, size_t bytes,
-                     const char* tag, Buffer* out);
+  // OUT_OF_MEMORY names the tag and size. `tag` is static storage. bytes == 0 gives an empty
+  // buffer.
+  static Status Take(const Environment& environment, int32_t memory, size_t bytes, const char* tag,
+                     Buffer* out);
 
   std::byte* data() const { return data_; }
   size_t size() const { return size_; }

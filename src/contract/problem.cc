@@ -24,8 +24,7 @@ Status Capacities(const sparsesel_problem& options, std::vector<int32_t>* capaci
     *capacities = {1};
     return {};
   }
-  SPARSESEL_RETURN_IF_ERROR(
-      InRange("capacity_count", options.capacity_count, 1, kMaxCapacities));
+  SPARSESEL_RETURN_IF_ERROR(InRange("capacity_count", options.capacity_count, 1, kMaxCapacities));
   capacities->assign(options.capacities, options.capacities + options.capacity_count);
   std::sort(capacities->begin(), capacities->end());
   for (size_t i = 0; i < capacities->size(); ++i) {
@@ -65,9 +64,9 @@ Status Stride(const char* field, int64_t value, int64_t row, int64_t* stride) {
 }  // namespace
 
 bool Problem::is_raced() const {
-  const bool is_static = (workload & (SPARSESEL_WORKLOAD_DYNAMIC_SHAPE |
-                                      SPARSESEL_WORKLOAD_DYNAMIC_COLLECTIVES |
-                                      SPARSESEL_WORKLOAD_NO_TUNING)) == 0;
+  const bool is_static =
+      (workload & (SPARSESEL_WORKLOAD_DYNAMIC_SHAPE | SPARSESEL_WORKLOAD_DYNAMIC_COLLECTIVES |
+                   SPARSESEL_WORKLOAD_NO_TUNING)) == 0;
   switch (race_policy) {
     case SPARSESEL_RACE_CONSERVATIVE:
       return is_static && phase == SPARSESEL_PHASE_DECODE && requests == 1;
@@ -126,8 +125,8 @@ Status ParseProblem(const sparsesel_problem& options, Problem* problem) {
   SPARSESEL_RETURN_IF_ERROR(
       InRange("output_order", options.output_order, 0, SPARSESEL_OUTPUT_BY_ID));
   p.output_order = options.output_order;
-  SPARSESEL_RETURN_IF_ERROR(InRange("outputs", options.outputs, 0,
-                                    SPARSESEL_OUTPUT_SCORES | SPARSESEL_OUTPUT_COUNTS));
+  SPARSESEL_RETURN_IF_ERROR(
+      InRange("outputs", options.outputs, 0, SPARSESEL_OUTPUT_SCORES | SPARSESEL_OUTPUT_COUNTS));
   p.outputs = options.outputs;
   SPARSESEL_RETURN_IF_ERROR(
       InRange("output_scope", options.output_scope, 0, SPARSESEL_SCOPE_OWNED_ROWS));

@@ -51,10 +51,9 @@ class [[nodiscard]] Status {
 
 }  // namespace sparsesel
 
-#define SPARSESEL_RETURN_IF_ERROR(expression)                    \
-  do {                                                           \
-    if (::sparsesel::Status status_ = (expression); !status_.ok()) \
-      return status_;                                            \
+#define SPARSESEL_RETURN_IF_ERROR(expression)                                      \
+  do {                                                                             \
+    if (::sparsesel::Status status_ = (expression); !status_.ok()) return status_; \
   } while (false)
 
 #endif  // SPARSESEL_CONTRACT_STATUS_H_

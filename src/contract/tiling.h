@@ -1,8 +1,8 @@
 // How the rows of one call are dealt to owners and cut into tiles.
 //
 // A tile holds up to `step` rows of *each* owner, so that ownership is the same with and without
-// tiling, and an in-place output never overwrites a row that a later tile still has to read. Inside a
-// tile, rows stand in slots ordered by owner, then by row; without tiling slot s is row s.
+// tiling, and an in-place output never overwrites a row that a later tile still has to read. Inside
+// a tile, rows stand in slots ordered by owner, then by row; without tiling slot s is row s.
 #ifndef SPARSESEL_CONTRACT_TILING_H_
 #define SPARSESEL_CONTRACT_TILING_H_
 

@@ -76,8 +76,8 @@ Status Binding::Execute(const sparsesel_io& io, void* stream, const Status& inva
   call.message.sequence = ++workspace.sequence[slot];
   call.deadline = state.comm->SteadyDeadline();
   state.counters.executes.fetch_add(1, std::memory_order_relaxed);
-  const Status status = CapacityFor(state, rows).executor->Execute(call, state.slots[slot], nullptr,
-                                                                   &state.counters);
+  const Status status =
+      CapacityFor(state, rows).executor->Execute(call, state.slots[slot], nullptr, &state.counters);
   workspace.busy[slot].store(false, std::memory_order_release);
   if (!status.ok()) {
     state.counters.failures.fetch_add(1, std::memory_order_relaxed);

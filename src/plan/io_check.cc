@@ -122,11 +122,10 @@ Status CheckIo(const Job& job, int32_t largest_capacity, bool reads_only, sparse
       MakeExtent("status_word", io->status_word, 1, 1, 1),
   };
   for (size_t i = 0; i < outputs.size(); ++i) {
-    SPARSESEL_RETURN_IF_ERROR(
-        CheckArray(problem, outputs[i], out_rows > 0 && i == 0, i < 2));
+    SPARSESEL_RETURN_IF_ERROR(CheckArray(problem, outputs[i], out_rows > 0 && i == 0, i < 2));
     for (size_t j = 0; j < inputs.size(); ++j) {
-      const bool in_place = i == 0 && j == 1 && io->out_ids == io->ids &&
-                            io->out_id_stride == io->id_stride;
+      const bool in_place =
+          i == 0 && j == 1 && io->out_ids == io->ids && io->out_id_stride == io->id_stride;
       if (in_place || !Overlap(outputs[i], inputs[j])) continue;
       return Status::Error(SPARSESEL_INVALID_ARGUMENT, "io.%s overlaps io.%s", outputs[i].name,
                            inputs[j].name);

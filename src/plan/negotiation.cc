@@ -26,8 +26,8 @@ Status Negotiate(Comm& comm, const Problem& problem, const PrepareOptions& optio
     fields = SharedFields(problem);
     fields.push_back({"seed", options.seed});
     fields.push_back({"time_budget", options.time_budget});
-    fields.push_back({"child_plans (digest)",
-                      XXH64(options.child_plans.data(), options.child_plans.size(), 0)});
+    fields.push_back(
+        {"child_plans (digest)", XXH64(options.child_plans.data(), options.child_plans.size(), 0)});
     if (fields.size() > kMaxShared) {
       return Status::Error(SPARSESEL_INTERNAL, "%d shared fields", fields.size());
     }

@@ -48,8 +48,8 @@ struct Plan::State {
     return all;
   }
 
-  // Runs a collective call. What its exchanges did not tell the peers ends the group, so that nobody
-  // waits for a rank that has left.
+  // Runs a collective call. What its exchanges did not tell the peers ends the group, so that
+  // nobody waits for a rank that has left.
   template <typename Body>
   Status Collective(Body&& body) const {
     const Status status = Guarded(body);
@@ -123,8 +123,8 @@ Status Plan::Memory(sparsesel_memory* memory) const {
   memory->tile_rows = largest;
   for (const auto& [capacity, composition] : in_question) {
     std::unique_ptr<Executor> executor;
-    const Status made = state.backend->make_executor(*state.comm, state.job, capacity, composition,
-                                                     &executor);
+    const Status made =
+        state.backend->make_executor(*state.comm, state.job, capacity, composition, &executor);
     if (made.code() == SPARSESEL_UNSUPPORTED) continue;  // does not fit, and cannot be chosen
     SPARSESEL_RETURN_IF_ERROR(made);
     const uint64_t peer_visible = executor->peer_visible_bytes();
@@ -208,13 +208,13 @@ Status Plan::State::Race(const RaceOptions& options, std::shared_ptr<const Repor
   const uint64_t control_calls = comm->control_calls();
   Status local = options.invalid;
   if (local.ok() && phase != Phase::kPrepared) {
-    local = Status::Error(SPARSESEL_INVALID_STATE,
-                          phase == Phase::kRaced ? "the plan has been raced before"
-                                                 : "the plan has not been prepared");
+    local = Status::Error(SPARSESEL_INVALID_STATE, phase == Phase::kRaced
+                                                       ? "the plan has been raced before"
+                                                       : "the plan has not been prepared");
   }
   if (local.ok() && bound) {
-    local = Status::Error(SPARSESEL_INVALID_STATE,
-                          "the plan has been bound, which freed the trials");
+    local =
+        Status::Error(SPARSESEL_INVALID_STATE, "the plan has been bound, which freed the trials");
   }
   sparsesel_io trial_io = options.trial_io;
   TrialIo trial_rows;
@@ -255,7 +255,8 @@ Status Plan::State::Race(const RaceOptions& options, std::shared_ptr<const Repor
   made->transport = job.world >= 1 && backend->memory == SPARSESEL_MEMORY_HOST
                         ? comm->host_channel_table().name
                         : "device";
-  const Status raced = RaceCapacities(options, options.has_trial_io ? &trial_rows : nullptr, made.get());
+  const Status raced =
+      RaceCapacities(options, options.has_trial_io ? &trial_rows : nullptr, made.get());
   if (!raced.ok()) return raced;
   made->trial_bytes_freed = trials->bytes();
   trials.reset();
@@ -266,8 +267,7 @@ Status Plan::State::Race(const RaceOptions& options, std::shared_ptr<const Repor
   return {};
 }
 
-Status Plan::State::RaceCapacities(const RaceOptions& options, TrialIo* trial_io,
-                                   Report* report) {
+Status Plan::State::RaceCapacities(const RaceOptions& options, TrialIo* trial_io, Report* report) {
   report->capacities.resize(choices.size());
   for (size_t c = 0; c < choices.size(); ++c) {
     CapacityReport& capacity = report->capacities[c];
@@ -306,10 +306,9 @@ Status Plan::State::RaceCapacities(const RaceOptions& options, TrialIo* trial_io
     contest.report = &report->capacities[c];
     for (size_t which = 0; which < 2; ++which) {
       if (!choices[c].choices[which].available) continue;
-      SPARSESEL_RETURN_IF_ERROR(
-          backend->make_executor(*comm, job, contest.capacity,
-                                 choices[c].choices[which].composition,
-                                 &executors.emplace_back()));
+      SPARSESEL_RETURN_IF_ERROR(backend->make_executor(*comm, job, contest.capacity,
+                                                       choices[c].choices[which].composition,
+                                                       &executors.emplace_back()));
       contest.executors[which] = executors.back().get();
     }
     contests.push_back(contest);
@@ -358,8 +357,7 @@ uint64_t Plan::State::DecisionDigest(int32_t composition) const {
     parts.push_back(static_cast<uint64_t>(choice.capacity));
     parts.push_back(chosen.available ? CompositionDigest(chosen.composition) : 0);
   }
-  return XXH64(parts.data(), parts.size() * sizeof(uint64_t),
-               static_cast<uint64_t>(composition));
+  return XXH64(parts.data(), parts.size() * sizeof(uint64_t), static_cast<uint64_t>(composition));
 }
 
 Status Plan::State::Bind(std::shared_ptr<Workspace> workspace, int32_t composition,
@@ -415,9 +413,8 @@ Status Plan::State::MakeBinding(const std::shared_ptr<Workspace>& workspace, int
     BoundCapacity& bound_capacity = state->capacities.emplace_back();
     bound_capacity.capacity = choice.capacity;
     bound_capacity.composition = Chosen(choice, composition).composition;
-    SPARSESEL_RETURN_IF_ERROR(backend->make_executor(*comm, job, choice.capacity,
-                                                     bound_capacity.composition,
-                                                     &bound_capacity.executor));
+    SPARSESEL_RETURN_IF_ERROR(backend->make_executor(
+        *comm, job, choice.capacity, bound_capacity.composition, &bound_capacity.executor));
     bytes = std::max(bytes, bound_capacity.executor->workspace_bytes());
     peer_visible = std::max(peer_visible, bound_capacity.executor->peer_visible_bytes());
   }

@@ -13,8 +13,8 @@
 
 namespace sparsesel {
 
-// In the options of collective calls, `invalid` is what was found wrong with them before the call: it
-// is entered all the same, so that the peers hear of it instead of waiting.
+// In the options of collective calls, `invalid` is what was found wrong with them before the call:
+// it is entered all the same, so that the peers hear of it instead of waiting.
 struct PrepareOptions {
   Status invalid;
   uint64_t seed = 0;

@@ -36,7 +36,11 @@ class Search {
   Search(Comm& comm, const Backend& backend, const Job& job,
          const std::vector<Composition>& compositions, const PrepareOptions& options,
          Trials& trials)
-      : comm_(comm), backend_(backend), job_(job), compositions_(compositions), options_(options),
+      : comm_(comm),
+        backend_(backend),
+        job_(job),
+        compositions_(compositions),
+        options_(options),
         trials_(trials) {}
 
   Status Run(std::vector<CapacityChoice>* choices);
@@ -60,10 +64,10 @@ class Search {
   bool out_of_time_ = false;
 
   // Of the capacity at hand.
-  std::vector<double> times_;     // ns by composition; 0: not measured
+  std::vector<double> times_;  // ns by composition; 0: not measured
   std::vector<size_t> proposed_;
   std::vector<std::unique_ptr<Executor>> executors_;  // of the proposed
-  std::vector<double> own_;       // times of the proposed, then ns gone by
+  std::vector<double> own_;                           // times of the proposed, then ns gone by
   std::vector<double> all_;
 };
 
@@ -128,8 +132,8 @@ void Search::Propose(Step step) {
 }
 
 Status Search::Measure(int32_t capacity) {
-  // Executors first, then the meeting, then the measuring: what making one asks of a driver may wait
-  // for kernels of other ranks that wait for this rank.
+  // Executors first, then the meeting, then the measuring: what making one asks of a driver may
+  // wait for kernels of other ranks that wait for this rank.
   executors_.clear();
   const Status made = Guarded([&]() -> Status {
     for (const size_t index : proposed_) {
@@ -162,8 +166,7 @@ Status Search::Measure(int32_t capacity) {
   }
   const size_t used = proposed_.size() + 1;
   own_[used - 1] = static_cast<double>(comm_.environment().Now() - begin_);
-  SPARSESEL_RETURN_IF_ERROR(
-      comm_.AllGather(own_.data(), all_.data(), used * sizeof(double)));
+  SPARSESEL_RETURN_IF_ERROR(comm_.AllGather(own_.data(), all_.data(), used * sizeof(double)));
   for (size_t r = 0; r < static_cast<size_t>(job_.world); ++r) {
     const double* const theirs = all_.data() + r * used;
     for (size_t p = 0; p < proposed_.size(); ++p) {
@@ -200,9 +203,8 @@ Status Search::Run(std::vector<CapacityChoice>* choices) {
       MakeTrialRow(job_, job_.rank, InputKind::kTrial, options_.seed, static_cast<int64_t>(row),
                    &rows[row]);
     }
-    return trials_.Load(capacities.back(), [&](int32_t row) {
-      return &rows[static_cast<size_t>(row) % rows.size()];
-    });
+    return trials_.Load(capacities.back(),
+                        [&](int32_t row) { return &rows[static_cast<size_t>(row) % rows.size()]; });
   });
   SPARSESEL_RETURN_IF_ERROR(comm_.AllGatherOrFail(local, nullptr, nullptr, 0));
 
@@ -290,8 +292,7 @@ Status LargestWorkspace(const Comm& comm, const Backend& backend, const Job& job
 Status TuneChildPlans(Comm& comm, const Backend& backend, const Job& job,
                       const std::vector<Composition>& compositions, const PrepareOptions& options,
                       Trials& trials, std::vector<CapacityChoice>* choices) {
-  SPARSESEL_RETURN_IF_ERROR(
-      Search(comm, backend, job, compositions, options, trials).Run(choices));
+  SPARSESEL_RETURN_IF_ERROR(Search(comm, backend, job, compositions, options, trials).Run(choices));
   return ProveChoices(comm, backend, job, compositions, trials, choices);
 }
 

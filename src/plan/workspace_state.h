@@ -17,9 +17,9 @@ inline constexpr int32_t kMaxSlots = 16;
 struct Workspace::State {
   std::shared_ptr<Comm> comm;
   const Backend* backend = nullptr;
-  // The slots as the next binding finds them. A binding that needs more memory gets slots with fresh
-  // memory; older bindings keep theirs, so that nothing a graph addresses ever moves. What has been
-  // outgrown is kept to the end, since peers may still read it.
+  // The slots as the next binding finds them. A binding that needs more memory gets slots with
+  // fresh memory; older bindings keep theirs, so that nothing a graph addresses ever moves. What
+  // has been outgrown is kept to the end, since peers may still read it.
   std::vector<Slot> slots;
   std::vector<Slot> outgrown;
   size_t bytes = 0;         // of each slot

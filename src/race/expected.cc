@@ -55,16 +55,15 @@ InputKind HoldoutKind(int32_t holdout_row) {
 
 int32_t TrialPeriod(const Job& job, int32_t rows) {
   const int64_t row_bytes = int64_t{job.world} * job.longest * int64_t{sizeof(Record)};
-  const auto fit = static_cast<int32_t>(std::clamp<int64_t>(kTrialIoBytes / row_bytes, 1,
-                                                            kTrialPeriod));
+  const auto fit =
+      static_cast<int32_t>(std::clamp<int64_t>(kTrialIoBytes / row_bytes, 1, kTrialPeriod));
   return std::min(rows, fit);
 }
 
 Status CopyTrialIo(const Backend& backend, const Job& job, const sparsesel_io& io,
                    int32_t largest_capacity, TrialIo* copied) {
   const Problem& problem = job.problem;
-  const auto rows =
-      static_cast<size_t>(std::min(TrialPeriod(job, largest_capacity), io.rows));
+  const auto rows = static_cast<size_t>(std::min(TrialPeriod(job, largest_capacity), io.rows));
   const auto longest = static_cast<size_t>(job.longest);
   copied->own.resize(rows * longest, Record{0, -1});
   copied->all.resize(static_cast<size_t>(job.world) * copied->own.size());
@@ -81,8 +80,8 @@ Status CopyTrialIo(const Backend& backend, const Job& job, const sparsesel_io& i
     const auto r = static_cast<int64_t>(row);
     SPARSESEL_RETURN_IF_ERROR(backend.copy_out(trial.scores.data(), io.scores + r * io.score_stride,
                                                score_length * sizeof(float)));
-    SPARSESEL_RETURN_IF_ERROR(backend.copy_out(trial.ids.data(), io.ids + r * io.id_stride,
-                                               length * sizeof(int32_t)));
+    SPARSESEL_RETURN_IF_ERROR(
+        backend.copy_out(trial.ids.data(), io.ids + r * io.id_stride, length * sizeof(int32_t)));
     if (io.counts != nullptr) {
       SPARSESEL_RETURN_IF_ERROR(backend.copy_out(&trial.count, io.counts + r, sizeof(int32_t)));
     }

@@ -28,8 +28,8 @@ Entrant& EntrantOf(CapacityReport& report, int32_t which) {
 struct Finding {
   int32_t wrong_item = -1;  // row of the trial input, or holdout row, that was wrong; -1: none
   int32_t status = SPARSESEL_OK;
-  double ns = 0;                           // of one execute
-  std::array<double, kStages> spans{};     // ns per stage
+  double ns = 0;                        // of one execute
+  std::array<double, kStages> spans{};  // ns per stage
 };
 
 // splitmix64: the coin that orders the compositions of a pair, the same on every rank.
@@ -47,7 +47,11 @@ class Race {
  public:
   Race(Comm& comm, const Backend& backend, const Job& job, const RaceSettings& settings,
        Trials& trials, std::vector<Contest>& contests)
-      : comm_(comm), backend_(backend), job_(job), settings_(settings), trials_(trials),
+      : comm_(comm),
+        backend_(backend),
+        job_(job),
+        settings_(settings),
+        trials_(trials),
         contests_(contests) {}
 
   Status Run(uint64_t* digest) {
@@ -106,8 +110,8 @@ class Race {
 
   RaceRows rows_;
   std::vector<State> states_;
-  std::vector<Finding> own_;      // [contest, composition]
-  std::vector<Finding> all_;      // [rank, contest, composition]
+  std::vector<Finding> own_;  // [contest, composition]
+  std::vector<Finding> all_;  // [rank, contest, composition]
   std::vector<RowDigest> digests_;
   std::vector<uint8_t> measured_;  // in the look at hand
   std::vector<double> own_samples_;
@@ -128,8 +132,8 @@ Status Race::MakeRows() {
     rows_.trial = std::move(io.rows);
     records = std::move(io.all);
   }
-  // All memory that the measuring needs is taken here: without it a rank could not go on, and says so
-  // before its peers begin to execute.
+  // All memory that the measuring needs is taken here: without it a rank could not go on, and says
+  // so before its peers begin to execute.
   const Status memory = Guarded([&]() -> Status {
     states_.resize(contests_.size());
     measured_.resize(contests_.size());
@@ -171,20 +175,18 @@ Status Race::GatherFindings(const Status& local) {
 // Takes a composition out if any rank found it wrong or failing.
 void Race::Disqualify(size_t contest, size_t which, const char* input) {
   for (int32_t rank = 0; rank < job_.world; ++rank) {
-    const Finding& finding =
-        all_[static_cast<size_t>(rank) * own_.size() + contest * 2 + which];
+    const Finding& finding = all_[static_cast<size_t>(rank) * own_.size() + contest * 2 + which];
     if (finding.status == SPARSESEL_OK && finding.wrong_item < 0) continue;
     states_[contest].alive[which] = false;
     Entrant& entrant = EntrantOf(*contests_[contest].report, static_cast<int32_t>(which));
     entrant.exact = false;
     // A reason lost for want of memory changes no decision.
     (void)Guarded([&]() -> Status {
-      entrant.disqualified =
-          finding.status != SPARSESEL_OK
-              ? "failed on rank " + std::to_string(rank) + " with status " +
-                    std::to_string(finding.status)
-              : "wrong ids on rank " + std::to_string(rank) + ", " + input + " row " +
-                    std::to_string(finding.wrong_item);
+      entrant.disqualified = finding.status != SPARSESEL_OK
+                                 ? "failed on rank " + std::to_string(rank) + " with status " +
+                                       std::to_string(finding.status)
+                                 : "wrong ids on rank " + std::to_string(rank) + ", " + input +
+                                       " row " + std::to_string(finding.wrong_item);
       return {};
     });
     return;
@@ -215,8 +217,7 @@ Status Race::CheckTrialInput() {
                       &finding.wrong_item);
                 }),
                 &local);
-      SPARSESEL_RETURN_IF_ERROR(
-          trials_.Time(executor, contest.capacity, kWarmTrain, &finding.ns));
+      SPARSESEL_RETURN_IF_ERROR(trials_.Time(executor, contest.capacity, kWarmTrain, &finding.ns));
     }
   }
   SPARSESEL_RETURN_IF_ERROR(GatherFindings(local));
@@ -230,10 +231,10 @@ Status Race::CheckTrialInput() {
             std::max(state.estimate[which], all_[r * own_.size() + c * 2 + which].ns);
       }
       // A clock that stands still would ask for trains without end.
-      const double wanted = state.estimate[which] > 0
-                                ? std::ceil(static_cast<double>(settings_.sample_duration) /
-                                            state.estimate[which])
-                                : 1.0;
+      const double wanted =
+          state.estimate[which] > 0
+              ? std::ceil(static_cast<double>(settings_.sample_duration) / state.estimate[which])
+              : 1.0;
       state.train[which] = static_cast<int32_t>(std::clamp(wanted, 1.0, double{kLongestTrain}));
     }
   }
@@ -250,8 +251,8 @@ Status Race::Look(int32_t look) {
     State& state = states_[c];
     if (state.verdict.decided || !state.alive[kReplicated] || !state.alive[kOwner]) continue;
     const int32_t pairs = target - state.pairs;
-    const double cost = pairs * (state.train[0] * state.estimate[0] +
-                                 state.train[1] * state.estimate[1]);
+    const double cost =
+        pairs * (state.train[0] * state.estimate[0] + state.train[1] * state.estimate[1]);
     // Ranks agree on what fits, since they agree on estimates and on the time gone by.
     if (cost > left) continue;
     left -= cost;
@@ -263,9 +264,8 @@ Status Race::Look(int32_t look) {
       double ns[2] = {0, 0};
       for (int32_t turn = 0; turn < 2; ++turn) {
         const size_t which = (turn == 0) == owner_first ? kOwner : kReplicated;
-        SPARSESEL_RETURN_IF_ERROR(trials_.Time(*contests_[c].executors[which],
-                                               contests_[c].capacity, state.train[which],
-                                               &ns[which]));
+        SPARSESEL_RETURN_IF_ERROR(trials_.Time(
+            *contests_[c].executors[which], contests_[c].capacity, state.train[which], &ns[which]));
       }
       own_samples_[used++] = ns[kReplicated];
       own_samples_[used++] = ns[kOwner];
@@ -284,8 +284,8 @@ Status Race::Look(int32_t look) {
     }
     return value;
   };
-  // Time gone by is bounded by what any rank saw; a clock that stands still never ends a race early,
-  // the number of pairs does.
+  // Time gone by is bounded by what any rank saw; a clock that stands still never ends a race
+  // early, the number of pairs does.
   elapsed_ = static_cast<int64_t>(std::clamp(slowest(0), 0.0, 1e18));
   size_t index = 1;
   for (size_t c = 0; c < contests_.size(); ++c) {
@@ -323,9 +323,7 @@ void Race::RunHoldouts(size_t c, size_t which, Finding* finding, Status* local) 
   const int32_t capacity = contest.capacity;
   // Small capacities take several executes to see every holdout row; large ones repeat the rows.
   for (int32_t base = 0; base < kHoldoutRows; base += capacity) {
-    const auto item = [&](int32_t row) {
-      return static_cast<size_t>((base + row) % kHoldoutRows);
-    };
+    const auto item = [&](int32_t row) { return static_cast<size_t>((base + row) % kHoldoutRows); };
     KeepFirst(Guarded([&] {
                 return trials_.Load(capacity,
                                     [&](int32_t row) { return &rows_.holdout[item(row)]; });
@@ -339,15 +337,14 @@ void Race::RunHoldouts(size_t c, size_t which, Finding* finding, Status* local) 
       continue;
     }
     int32_t wrong = -1;
-    KeepFirst(Guarded([&] {
-                return FirstWrong(
-                    capacity,
-                    [&](int32_t row) -> const RowDigest& {
-                      return rows_.holdout_expected[item(row)];
-                    },
-                    &wrong);
-              }),
-              local);
+    KeepFirst(
+        Guarded([&] {
+          return FirstWrong(
+              capacity,
+              [&](int32_t row) -> const RowDigest& { return rows_.holdout_expected[item(row)]; },
+              &wrong);
+        }),
+        local);
     if (wrong >= 0 && finding->wrong_item < 0) {
       finding->wrong_item = static_cast<int32_t>(item(wrong));
     }
@@ -408,10 +405,9 @@ Status Race::CheckHoldouts() {
   for (size_t c = 0; c < contests_.size(); ++c) {
     if (states_[c].alive[static_cast<size_t>(states_[c].winner)]) continue;
     const CapacityReport& report = *contests_[c].report;
-    return Status::Error(SPARSESEL_WRONG_RESULT,
-                         "no composition is exact at capacity %d; replicated: %s; owner: %s",
-                         contests_[c].capacity, report.replicated.disqualified,
-                         report.owner.disqualified);
+    return Status::Error(
+        SPARSESEL_WRONG_RESULT, "no composition is exact at capacity %d; replicated: %s; owner: %s",
+        contests_[c].capacity, report.replicated.disqualified, report.owner.disqualified);
   }
   return {};
 }
@@ -427,8 +423,8 @@ Status Race::Agree(uint64_t* digest) {
       CapacityReport& report = *contests_[c].report;
       sparsesel_outcome& outcome = report.outcome;
       outcome.capacity = contests_[c].capacity;
-      outcome.winner = state.winner == 0 ? SPARSESEL_COMPOSITION_REPLICATED
-                                         : SPARSESEL_COMPOSITION_OWNER;
+      outcome.winner =
+          state.winner == 0 ? SPARSESEL_COMPOSITION_REPLICATED : SPARSESEL_COMPOSITION_OWNER;
       for (size_t which : {kReplicated, kOwner}) {
         Entrant& entrant = EntrantOf(report, static_cast<int32_t>(which));
         entrant.measured = !state.samples[which].empty();
@@ -450,8 +446,7 @@ Status Race::Agree(uint64_t* digest) {
       }
       text += std::to_string(outcome.capacity) + ' ' + kNames[state.winner] + ' ' +
               std::to_string(outcome.rule);
-      for (const std::string& name :
-           EntrantOf(report, state.winner).child_plans) {
+      for (const std::string& name : EntrantOf(report, state.winner).child_plans) {
         text += ' ' + name;
       }
       text += '\n';
@@ -460,8 +455,7 @@ Status Race::Agree(uint64_t* digest) {
     return {};
   };
   const Status local = Guarded(conclude);
-  SPARSESEL_RETURN_IF_ERROR(
-      comm_.AllGatherOrFail(local, digest, votes.data(), sizeof(uint64_t)));
+  SPARSESEL_RETURN_IF_ERROR(comm_.AllGatherOrFail(local, digest, votes.data(), sizeof(uint64_t)));
   for (int32_t r = 1; r < job_.world; ++r) {
     if (votes[static_cast<size_t>(r)] == votes[0]) continue;
     return Status::Error(SPARSESEL_MISMATCH,

@@ -40,8 +40,8 @@ void MakeTrialRow(const Job& job, int32_t rank, InputKind kind, uint64_t seed, i
 
   made->list_scores.resize(length);
   made->list_ids.resize(length);
-  made->count = FillInput(kind, seed, shape, rank, row, made->list_scores.data(),
-                          made->list_ids.data());
+  made->count =
+      FillInput(kind, seed, shape, rank, row, made->list_scores.data(), made->list_ids.data());
   // Own ids from generated ones: within what the map can take and, as positions, within the row.
   int64_t limit = int64_t{GreatestOwnId(facts.id_map)} + 1;
   const bool positions = facts.input_kind == SPARSESEL_INPUT_POSITIONS;

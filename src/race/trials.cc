@@ -20,9 +20,8 @@ int64_t ScoreStride(const Job& job) {
 
 RowDigest DigestRow(const Job& job, const int32_t* ids, const uint32_t* score_bits, int32_t count) {
   const auto k = static_cast<size_t>(job.problem.k);
-  XXH128_hash_t hash = XXH3_128bits_withSeed(ids, k * sizeof(int32_t),
-                                             job.problem.wants_counts() ? static_cast<uint32_t>(count)
-                                                                        : 0);
+  XXH128_hash_t hash = XXH3_128bits_withSeed(
+      ids, k * sizeof(int32_t), job.problem.wants_counts() ? static_cast<uint32_t>(count) : 0);
   if (job.problem.wants_scores()) {
     const XXH128_hash_t scores =
         XXH3_128bits_withSeed(score_bits, k * sizeof(uint32_t), hash.low64);
@@ -54,8 +53,8 @@ RowRange Trials::OutputRows(int32_t rows) const {
 
 uint64_t Trials::InputOutputBytes(const Job& job, int32_t rows) {
   const auto n = static_cast<uint64_t>(rows);
-  const uint64_t answer = 4 * static_cast<uint64_t>(job.problem.k) *
-                          (job.problem.wants_scores() ? 2 : 1);
+  const uint64_t answer =
+      4 * static_cast<uint64_t>(job.problem.k) * (job.problem.wants_scores() ? 2 : 1);
   const uint64_t counts = job.problem.wants_counts() ? 8 : 4;
   return n * (4 * static_cast<uint64_t>(ScoreStride(job)) +
               4 * static_cast<uint64_t>(job.problem.candidates) + answer + counts);
@@ -79,8 +78,8 @@ Status Trials::Create(std::shared_ptr<Comm> comm, const Backend& backend, const 
                                  "trial ids", &made->ids_));
   SPARSESEL_RETURN_IF_ERROR(take(n * sizeof(int32_t), "trial counts", &made->counts_));
   SPARSESEL_RETURN_IF_ERROR(take(n * k, "trial output ids", &made->out_ids_));
-  SPARSESEL_RETURN_IF_ERROR(take(job.problem.wants_scores() ? n * k : 0, "trial output scores",
-                                 &made->out_scores_));
+  SPARSESEL_RETURN_IF_ERROR(
+      take(job.problem.wants_scores() ? n * k : 0, "trial output scores", &made->out_scores_));
   SPARSESEL_RETURN_IF_ERROR(take(job.problem.wants_counts() ? n * sizeof(int32_t) : 0,
                                  "trial output counts", &made->out_counts_));
   *trials = std::move(made);
@@ -103,8 +102,8 @@ Status Trials::Load(int32_t rows, const std::function<const TrialRow*(int32_t ro
     SPARSESEL_RETURN_IF_ERROR(
         backend_.copy_in(scores_.data() + r * scores, made.scores.data(), scores));
     SPARSESEL_RETURN_IF_ERROR(backend_.copy_in(ids_.data() + r * ids, made.ids.data(), ids));
-    SPARSESEL_RETURN_IF_ERROR(backend_.copy_in(counts_.data() + r * sizeof(int32_t), &made.count,
-                                               sizeof(int32_t)));
+    SPARSESEL_RETURN_IF_ERROR(
+        backend_.copy_in(counts_.data() + r * sizeof(int32_t), &made.count, sizeof(int32_t)));
   }
   return {};
 }
@@ -185,8 +184,8 @@ Status Trials::ReadDigests(int32_t rows, std::vector<RowDigest>* digests) {
                                                   k * sizeof(uint32_t)));
     }
     if (job_.problem.wants_counts()) {
-      SPARSESEL_RETURN_IF_ERROR(backend_.copy_out(
-          &count, out_counts_.data() + place * sizeof(int32_t), sizeof(int32_t)));
+      SPARSESEL_RETURN_IF_ERROR(
+          backend_.copy_out(&count, out_counts_.data() + place * sizeof(int32_t), sizeof(int32_t)));
     }
     (*digests)[static_cast<size_t>(row)] = DigestRow(job_, ids.data(), score_bits.data(), count);
   }

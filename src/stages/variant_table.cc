@@ -63,8 +63,8 @@ std::vector<Variant> DeviceVariants() {
        FusedSupports},
       {"select.sampled", Stage::kSelect, Stage::kSelect, kInBoth, kDevice, 1, kNoConfiguration,
        DeviceSupports},
-      {"peer.answers", Stage::kReplicate, Stage::kReplicate, kInOwner, kDevice, 1,
-       kNoConfiguration, DeviceReplicates},
+      {"peer.answers", Stage::kReplicate, Stage::kReplicate, kInOwner, kDevice, 1, kNoConfiguration,
+       DeviceReplicates},
   };
 }
 #else
@@ -85,8 +85,7 @@ std::vector<Variant> MakeTable() {
   };
   for (const Variant& variant : DeviceVariants()) table.push_back(variant);
   for (const HostSelectVariant& select : HostSelectVariants()) {
-    Variant variant =
-        HostVariant(select.name, Stage::kSelect, kInBoth, kNoConfiguration, Always);
+    Variant variant = HostVariant(select.name, Stage::kSelect, kInBoth, kNoConfiguration, Always);
     variant.revision = select.revision;
     table.push_back(variant);
   }

@@ -20,8 +20,8 @@ struct DeviceDescription {
   std::string name;
   int32_t compute_capability = 0;  // 90 for 9.0
   int32_t processors = 0;
-  uint64_t memory = 0;                 // bytes
-  std::vector<int32_t> stores_into;    // ordinals of the other devices whose memory it can store into
+  uint64_t memory = 0;               // bytes
+  std::vector<int32_t> stores_into;  // ordinals of the other devices whose memory it can store into
 };
 // Empty without CUDA or devices; then `reason` says why.
 std::vector<DeviceDescription> DescribeDevices(std::string* reason);

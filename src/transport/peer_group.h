@@ -1,5 +1,5 @@
-// The group of ranks on GPUs that can store into each other's memory, in one process: several GPUs, or
-// several ranks on one. Only in builds with CUDA.
+// The group of ranks on GPUs that can store into each other's memory, in one process: several GPUs,
+// or several ranks on one. Only in builds with CUDA.
 #ifndef SPARSESEL_TRANSPORT_PEER_GROUP_H_
 #define SPARSESEL_TRANSPORT_PEER_GROUP_H_
 
@@ -53,8 +53,8 @@ class PeerWords {
   kernels::PeerHostWords* words_ = nullptr;
 };
 
-// Memory of one rank that its peers store into: an inbox and the state of a slot. Every rank that may
-// still store into it holds a share, and so do graphs that were captured with it.
+// Memory of one rank that its peers store into: an inbox and the state of a slot. Every rank that
+// may still store into it holds a share, and so do graphs that were captured with it.
 class PeerMemory {
  public:
   static Status Make(int32_t device, int64_t half_packets, std::shared_ptr<PeerWords> words,
@@ -93,8 +93,8 @@ struct PeerRank {
 
 const GroupTable* PeerGroupTable();
 
-// All ranks exchange the memories they made for one slot. Collective, in a collective call; `local` as
-// in Comm::AllGatherOrFail.
+// All ranks exchange the memories they made for one slot. Collective, in a collective call; `local`
+// as in Comm::AllGatherOrFail.
 Status SharePeerMemory(Comm& comm, const std::shared_ptr<PeerMemory>& own, const Status& local,
                        std::array<std::shared_ptr<PeerMemory>, kMaxWorld>* all);
 

@@ -1,11 +1,10 @@
-#include "transport/peer_group.h"
-
 #include <algorithm>
 #include <utility>
 #include <vector>
 
 #include "contract/guard.h"
 #include "transport/device_group.h"
+#include "transport/peer_group.h"
 
 namespace sparsesel {
 namespace {
@@ -42,9 +41,7 @@ void Fail(void* self, const Status& status) {
   ThreadGroupTable()->fail(Self(self).thread.get(), status);
 }
 
-void SetSteadyTimeout(void* self, uint64_t timeout) {
-  Self(self).words->get()->limit_ns = timeout;
-}
+void SetSteadyTimeout(void* self, uint64_t timeout) { Self(self).words->get()->limit_ns = timeout; }
 
 Status EnablePeers(const std::vector<int32_t>& devices) {
   for (const int32_t from : devices) {
@@ -78,8 +75,8 @@ struct Met {
   }
 };
 
-// Ranks wait for each other inside kernels, so all of them must be able to run at once. That is shown,
-// not assumed: one kernel per rank, each on the stream of that rank's trials, must meet.
+// Ranks wait for each other inside kernels, so all of them must be able to run at once. That is
+// shown, not assumed: one kernel per rank, each on the stream of that rank's trials, must meet.
 Status ProveCoResidency(const std::vector<std::shared_ptr<PeerRank>>& ranks) {
   const auto world = ranks.size();
   std::vector<std::shared_ptr<PeerMemory>> memory(world);
@@ -189,15 +186,17 @@ Status PeerMemory::Make(int32_t device, int64_t half_packets, std::shared_ptr<Pe
   made->words_ = std::move(words);
   const OnDevice on(device);
   SPARSESEL_RETURN_IF_ERROR(CudaStatus(on.error(), "cudaSetDevice"));
-  SPARSESEL_RETURN_IF_ERROR(CudaStatus(
-      cudaMalloc(reinterpret_cast<void**>(&made->inbox_), 2 * static_cast<size_t>(half_packets) * sizeof(uint4)),
-      "cudaMalloc of an inbox"));
   SPARSESEL_RETURN_IF_ERROR(
-      CudaStatus(cudaMalloc(reinterpret_cast<void**>(&made->state_), sizeof(kernels::PeerState)), "cudaMalloc"));
+      CudaStatus(cudaMalloc(reinterpret_cast<void**>(&made->inbox_),
+                            2 * static_cast<size_t>(half_packets) * sizeof(uint4)),
+                 "cudaMalloc of an inbox"));
+  SPARSESEL_RETURN_IF_ERROR(
+      CudaStatus(cudaMalloc(reinterpret_cast<void**>(&made->state_), sizeof(kernels::PeerState)),
+                 "cudaMalloc"));
   // Before any peer learns the address: nobody can signal into memory that is yet to be cleared.
-  SPARSESEL_RETURN_IF_ERROR(CudaStatus(
-      cudaMemset(made->inbox_, 0, 2 * static_cast<size_t>(half_packets) * sizeof(uint4)),
-      "cudaMemset"));
+  SPARSESEL_RETURN_IF_ERROR(
+      CudaStatus(cudaMemset(made->inbox_, 0, 2 * static_cast<size_t>(half_packets) * sizeof(uint4)),
+                 "cudaMemset"));
   kernels::PeerState state{};
   state.host = made->words_->device();
   SPARSESEL_RETURN_IF_ERROR(CudaStatus(

@@ -97,9 +97,11 @@ void TestRadixAndRestore(const Case& c, int32_t k, int32_t blocks) {
     for (int32_t i = 0; i < k; ++i) {
       const bool present = i < static_cast<int32_t>(row.size());
       wrong += got_ids[size_t(r) * k + i] != (present ? row[i].record.id : -1);
-      wrong += got_scores[size_t(r) * k + i] != (present ? row[i].record.score_bits : kMinusInfinityBits);
+      wrong += got_scores[size_t(r) * k + i] !=
+               (present ? row[i].record.score_bits : kMinusInfinityBits);
     }
-    Check(wrong == 0, "radix+restore " + what + " row " + std::to_string(r) + ": " + std::to_string(wrong));
+    Check(wrong == 0,
+          "radix+restore " + what + " row " + std::to_string(r) + ": " + std::to_string(wrong));
   }
   kernels::IdOrderArgs order = {ids.get(), k, scores.get(), k, selected.get(), c.rows, k};
   const size_t order_bytes = kernels::IdOrderWorkspaceBytes(order);
@@ -116,7 +118,8 @@ void TestRadixAndRestore(const Case& c, int32_t k, int32_t blocks) {
     for (int32_t i = 0; i < k; ++i) {
       const bool present = i < static_cast<int32_t>(row.size());
       wrong += by_id[size_t(r) * k + i] != (present ? row[i].record.id : -1);
-      wrong += by_id_scores[size_t(r) * k + i] != (present ? row[i].record.score_bits : kMinusInfinityBits);
+      wrong += by_id_scores[size_t(r) * k + i] !=
+               (present ? row[i].record.score_bits : kMinusInfinityBits);
     }
     Check(wrong == 0, "by id " + what + " row " + std::to_string(r) + ": " + std::to_string(wrong));
   }
@@ -132,11 +135,15 @@ void TestPack(int32_t rows, int32_t candidates, int32_t map_kind, bool sort, boo
     ids.push_back(record.id);
   }
   for (int32_t r = 0; r < rows; ++r) {
-    counts.push_back(r % 4 == 0 ? candidates : r % 4 == 1 ? -4 : r % 4 == 2 ? candidates / 2 : INT32_MAX);
+    counts.push_back(r % 4 == 0   ? candidates
+                     : r % 4 == 1 ? -4
+                     : r % 4 == 2 ? candidates / 2
+                                  : INT32_MAX);
     starts.push_back(c.list_capacity > 5 ? r % 5 : 0);
     if (positions) {
       for (int32_t i = 0; i < c.list_capacity; ++i) {
-        ids[size_t(r) * c.list_capacity + i] = i % 7 == 3 ? -1 : (i * 3) % (c.list_capacity - starts[r]);
+        ids[size_t(r) * c.list_capacity + i] =
+            i % 7 == 3 ? -1 : (i * 3) % (c.list_capacity - starts[r]);
       }
     }
   }
@@ -197,7 +204,8 @@ void TestPack(int32_t rows, int32_t candidates, int32_t map_kind, bool sort, boo
     }
   }
   Check(wrong == 0, "pack " + std::to_string(candidates) + " map " + std::to_string(map_kind) +
-                        (sort ? " sort " : " ") + PatternName(pattern) + ": " + std::to_string(wrong));
+                        (sort ? " sort " : " ") + PatternName(pattern) + ": " +
+                        std::to_string(wrong));
 }
 
 }  // namespace
@@ -219,12 +227,15 @@ int main(int argc, char** argv) {
     TestRadixAndRestore(MakeCase(pattern, 1, std::vector<int32_t>(3, 30001), ++seed), 65536, 1);
   }
   if (!small) {
-    TestRadixAndRestore(MakeCase(Pattern::kTies, 1, std::vector<int32_t>(64, 16384), ++seed), 4096, 1);
+    TestRadixAndRestore(MakeCase(Pattern::kTies, 1, std::vector<int32_t>(64, 16384), ++seed), 4096,
+                        1);
     TestRadixAndRestore(MakeCase(Pattern::kRandom, 70000, {5, 6}, ++seed), 4, 300);
   }
   std::printf("radix, restore, id order: %ld checks, %ld failures\n", checks, failures);
-  for (const Pattern pattern : {Pattern::kRandom, Pattern::kZeros, Pattern::kNans, Pattern::kHalfAbsent}) {
-    for (const int32_t candidates : small ? std::vector<int32_t>{255} : std::vector<int32_t>{1, 255, 2048, 5000}) {
+  for (const Pattern pattern :
+       {Pattern::kRandom, Pattern::kZeros, Pattern::kNans, Pattern::kHalfAbsent}) {
+    for (const int32_t candidates :
+         small ? std::vector<int32_t>{255} : std::vector<int32_t>{1, 255, 2048, 5000}) {
       for (int map = 0; map < 3; ++map) {
         for (const bool sort : {false, true}) {
           for (const bool positions : {false, true}) {

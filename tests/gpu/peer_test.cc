@@ -1,12 +1,13 @@
-// Ranks sharing one GPU, through the C API: both compositions, eager and captured, against a reference
-// on the host; then the time of a replayed train per composition.
+// Ranks sharing one GPU, through the C API: both compositions, eager and captured, against a
+// reference on the host; then the time of a replayed train per composition.
 //
-//   peer_test [largest world] [replays]
+//   peer_test [largest world] [replays] [smallest world] [child plans of replicated]
 //
 // Set CUDA_DEVICE_MAX_CONNECTIONS to at least the ranks on a device.
 #include <cuda_runtime.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -27,11 +28,13 @@ namespace {
 
 std::mutex g_mutex;
 int g_failures = 0;
+int g_shown = 0;  // of the case at hand
+const char* g_child_plans = nullptr;
 
 void Fail(const std::string& what) {
   const std::lock_guard lock(g_mutex);
   ++g_failures;
-  if (g_failures < 20) std::fprintf(stderr, "FAILED: %s\n", what.c_str());
+  if (++g_shown <= 3) std::printf("FAILED: %s\n", what.c_str());
 }
 
 bool Check(sparsesel_status status, const sparsesel_error& error, const char* what) {
@@ -55,10 +58,10 @@ struct Shape {
 
 // Host copies of one rank's input, and all ranks' expected ids.
 struct Data {
-  std::vector<std::vector<float>> scores;   // [rank][rows * candidates]
+  std::vector<std::vector<float>> scores;  // [rank][rows * candidates]
   std::vector<std::vector<int32_t>> ids;
   std::vector<std::vector<int32_t>> counts;
-  std::vector<int32_t> expected;            // rows * k
+  std::vector<int32_t> expected;  // rows * k
 };
 
 Data Make(const Shape& s, Kind kind, unsigned seed) {
@@ -74,9 +77,15 @@ Data Make(const Shape& s, Kind kind, unsigned seed) {
       const auto position = static_cast<int32_t>(i % static_cast<size_t>(s.candidates));
       ids[i] = position * s.world + rank;
       switch (kind) {
-        case Kind::kRandom: scores[i] = normal(random); break;
-        case Kind::kTies: scores[i] = std::rint(normal(random) * 2); break;
-        case Kind::kEqual: scores[i] = 1.0f; break;
+        case Kind::kRandom:
+          scores[i] = normal(random);
+          break;
+        case Kind::kTies:
+          scores[i] = std::rint(normal(random) * 2);
+          break;
+        case Kind::kEqual:
+          scores[i] = 1.0f;
+          break;
         case Kind::kDuplicates:
           ids[i] = position;
           scores[i] = static_cast<float>(position % 97);
@@ -106,11 +115,10 @@ Data Make(const Shape& s, Kind kind, unsigned seed) {
     std::vector<uint64_t> keys;
     for (int rank = 0; rank < s.world; ++rank) {
       const auto r = static_cast<size_t>(rank);
-      const int count =
-          std::clamp(data.counts[r][static_cast<size_t>(row)], 0, s.candidates);
+      const int count = std::clamp(data.counts[r][static_cast<size_t>(row)], 0, s.candidates);
       for (int i = 0; i < count; ++i) {
-        const size_t at = static_cast<size_t>(row) * static_cast<size_t>(s.candidates) +
-                          static_cast<size_t>(i);
+        const size_t at =
+            static_cast<size_t>(row) * static_cast<size_t>(s.candidates) + static_cast<size_t>(i);
         uint32_t bits;
         std::memcpy(&bits, &data.scores[r][at], 4);
         const uint64_t key = sparsesel::CandidateKey(bits, data.ids[r][at]);
@@ -164,7 +172,7 @@ struct Rank {
   sparsesel_binding* binding = nullptr;
   cudaStream_t stream = nullptr;
   cudaGraphExec_t graph = nullptr;
-  float *scores = nullptr;
+  float* scores = nullptr;
   int32_t *ids = nullptr, *counts = nullptr, *out = nullptr;
   double us = 0;
 };
@@ -197,17 +205,20 @@ void RunRank(const Shape& s, const Data& data, int composition, int replays, siz
     barrier.Wait();
     return;
   }
-  bool ok = Check(sparsesel_plan_prepare(plan, nullptr, &error), error, "prepare");
+  sparsesel_prepare_options prepare = SPARSESEL_PREPARE_OPTIONS_INIT;
+  prepare.child_plans = composition == SPARSESEL_COMPOSITION_REPLICATED ? g_child_plans : nullptr;
+  bool ok = Check(sparsesel_plan_prepare(plan, &prepare, &error), error, "prepare");
   if (ok && race) {
     sparsesel_report* report = nullptr;
     ok = Check(sparsesel_plan_race(plan, nullptr, &report, &error), error, "race");
     for (int32_t i = 0; ok && r == 0 && i < sparsesel_report_size(report); ++i) {
       sparsesel_outcome o = SPARSESEL_OUTCOME_INIT;
       sparsesel_report_outcome(report, i, &o, &error);
-      std::printf("race W=%d rows=%d: replicated %.2f us, owner %.2f us, ratio %.3f [%.3f, %.3f], "
-                  "winner %d rule %d exact %d %d\n",
-                  s.world, o.capacity, o.replicated_median / 1e3, o.owner_median / 1e3, o.ratio,
-                  o.ratio_low, o.ratio_high, o.winner, o.rule, o.replicated_exact, o.owner_exact);
+      std::printf(
+          "race W=%d rows=%d: replicated %.2f us, owner %.2f us, ratio %.3f [%.3f, %.3f], "
+          "winner %d rule %d exact %d %d\n",
+          s.world, o.capacity, o.replicated_median / 1e3, o.owner_median / 1e3, o.ratio,
+          o.ratio_low, o.ratio_high, o.winner, o.rule, o.replicated_exact, o.owner_exact);
     }
     sparsesel_report_release(report, nullptr);
   }
@@ -288,6 +299,8 @@ void RunCase(const Shape& s, Kind kind, int composition, int replays, bool race)
                            " " + kKindNames[static_cast<int>(kind)] +
                            (composition == SPARSESEL_COMPOSITION_OWNER ? " owner" : " replicated");
   const Data data = Make(s, kind, 7);
+  g_shown = 0;
+  const auto begin = std::chrono::steady_clock::now();
   sparsesel_error error = SPARSESEL_ERROR_INIT;
   sparsesel_comm_options options = SPARSESEL_COMM_OPTIONS_INIT;
   options.memory = SPARSESEL_MEMORY_DEVICE;
@@ -303,15 +316,15 @@ void RunCase(const Shape& s, Kind kind, int composition, int replays, bool race)
   std::vector<std::thread> threads;
   for (size_t r = 0; r < comms.size(); ++r) {
     ranks[r].comm = comms[r];
-    threads.emplace_back([&, r] {
-      RunRank(s, data, composition, replays, r, ranks[r], barrier, what, race);
-    });
+    threads.emplace_back(
+        [&, r] { RunRank(s, data, composition, replays, r, ranks[r], barrier, what, race); });
   }
   for (std::thread& thread : threads) thread.join();
   for (sparsesel_comm* comm : comms) sparsesel_comm_release(comm, nullptr);
   double slowest = 0;
   for (const Rank& rank : ranks) slowest = std::max(slowest, rank.us);
-  std::printf("%-60s %8.2f us\n", what.c_str(), slowest);
+  std::printf("%-60s %8.2f us, %.1f s\n", what.c_str(), slowest,
+              std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
   std::fflush(stdout);
 }
 
@@ -320,10 +333,11 @@ void RunCase(const Shape& s, Kind kind, int composition, int replays, bool race)
 int main(int argc, char** argv) {
   const int largest = argc > 1 ? std::atoi(argv[1]) : 16;
   const int replays = argc > 2 ? std::atoi(argv[2]) : 20;
+  const int smallest = argc > 3 ? std::atoi(argv[3]) : 1;
+  if (argc > 4) g_child_plans = argv[4];
   for (const int world : {1, 2, 4, 8, 16}) {
-    if (world > largest) break;
-    for (const int composition :
-         {SPARSESEL_COMPOSITION_REPLICATED, SPARSESEL_COMPOSITION_OWNER}) {
+    if (world < smallest || world > largest) continue;
+    for (const int composition : {SPARSESEL_COMPOSITION_REPLICATED, SPARSESEL_COMPOSITION_OWNER}) {
       for (const int rows : {1, 5, 8}) {
         RunCase({world, rows, 2048, 2048}, Kind::kRandom, composition, replays,
                 composition == SPARSESEL_COMPOSITION_OWNER && rows == 8);

@@ -1,5 +1,5 @@
-// Inputs for tests and benchmarks of device selection, and what they must give. Lists of records are
-// laid out as RecordLists wants them: list-major, rows inside a list.
+// Inputs for tests and benchmarks of device selection, and what they must give. Lists of records
+// are laid out as RecordLists wants them: list-major, rows inside a list.
 #ifndef SPARSESEL_TESTS_GPU_SELECT_CASES_H_
 #define SPARSESEL_TESTS_GPU_SELECT_CASES_H_
 
@@ -17,37 +17,38 @@ namespace sparsesel::testing {
 
 enum class Pattern {
   kRandom,
-  kTies,            // scores rounded to halves
-  kTwoValues,       // two scores, ids everywhere
-  kEqualScores,     // one score
-  kGroupsOfFour,    // four neighbours share a score
+  kTies,          // scores rounded to halves
+  kTwoValues,     // two scores, ids everywhere
+  kEqualScores,   // one score
+  kGroupsOfFour,  // four neighbours share a score
   kAllAbsent,
-  kFewPresent,      // about one in 50
+  kFewPresent,  // about one in 50
   kHalfAbsent,
-  kSameListOnAll,   // every list is the first one
-  kOneKey,          // one (score, id) everywhere
-  kFewKeys,         // 40 distinct (score, id)
+  kSameListOnAll,  // every list is the first one
+  kOneKey,         // one (score, id) everywhere
+  kFewKeys,        // 40 distinct (score, id)
   kInfinities,
-  kNans,            // both signs, several payloads, among numbers
+  kNans,  // both signs, several payloads, among numbers
   kAllNan,
-  kZeros,           // both zeros and a few tiny numbers
+  kZeros,  // both zeros and a few tiny numbers
   kSubnormals,
   kExtremeIds,
-  kContiguous,      // list l is better than list l + 1
-  kOneListOnly,     // the others are empty
+  kContiguous,   // list l is better than list l + 1
+  kOneListOnly,  // the others are empty
   kAscending,
-  kDescending,      // each list descending, equally good
-  kPeriodic,        // every 16th position is good
-  kOutlier,         // one enormous score
+  kDescending,  // each list descending, equally good
+  kPeriodic,    // every 16th position is good
+  kOutlier,     // one enormous score
   kCount,
 };
 
 inline const char* PatternName(Pattern pattern) {
   static const char* const names[] = {
-      "random",     "ties",     "two-values", "equal-scores", "groups-of-four", "all-absent",
-      "few-present", "half-absent", "same-list-on-all", "one-key", "few-keys", "infinities",
-      "nans",       "all-nan",  "zeros",      "subnormals",   "extreme-ids",    "contiguous",
-      "one-list-only", "ascending", "descending", "periodic", "outlier"};
+      "random",     "ties",        "two-values",  "equal-scores",     "groups-of-four",
+      "all-absent", "few-present", "half-absent", "same-list-on-all", "one-key",
+      "few-keys",   "infinities",  "nans",        "all-nan",          "zeros",
+      "subnormals", "extreme-ids", "contiguous",  "one-list-only",    "ascending",
+      "descending", "periodic",    "outlier"};
   return names[static_cast<int>(pattern)];
 }
 
@@ -76,14 +77,22 @@ inline Record MakeRecord(Pattern pattern, int32_t list, int32_t lists, int32_t i
   const int32_t id = i * lists + list;
   const float x = normal(random);
   switch (pattern) {
-    case Pattern::kTies: return {Bits(std::rint(x * 2) / 2), id};
-    case Pattern::kTwoValues: return {Bits(x > 0 ? 1.0f : -1.0f), id};
-    case Pattern::kEqualScores: return {Bits(0.5f), id};
-    case Pattern::kGroupsOfFour: return {Bits(std::sin(static_cast<float>((i + 1) / 4 * 7919 + list))), id};
-    case Pattern::kAllAbsent: return {Bits(x), -1 - i};
-    case Pattern::kFewPresent: return {Bits(x), random() % 50 == 0 ? id : INT32_MIN};
-    case Pattern::kHalfAbsent: return {Bits(x), random() % 2 == 0 ? id : -1};
-    case Pattern::kOneKey: return {Bits(1.5f), 77};
+    case Pattern::kTies:
+      return {Bits(std::rint(x * 2) / 2), id};
+    case Pattern::kTwoValues:
+      return {Bits(x > 0 ? 1.0f : -1.0f), id};
+    case Pattern::kEqualScores:
+      return {Bits(0.5f), id};
+    case Pattern::kGroupsOfFour:
+      return {Bits(std::sin(static_cast<float>((i + 1) / 4 * 7919 + list))), id};
+    case Pattern::kAllAbsent:
+      return {Bits(x), -1 - i};
+    case Pattern::kFewPresent:
+      return {Bits(x), random() % 50 == 0 ? id : INT32_MIN};
+    case Pattern::kHalfAbsent:
+      return {Bits(x), random() % 2 == 0 ? id : -1};
+    case Pattern::kOneKey:
+      return {Bits(1.5f), 77};
     case Pattern::kFewKeys: {
       const int32_t v = static_cast<int32_t>(random() % 40);
       return {Bits(static_cast<float>(v / 2)), v};
@@ -96,7 +105,8 @@ inline Record MakeRecord(Pattern pattern, int32_t list, int32_t lists, int32_t i
       static const uint32_t nan[] = {0x7fc00000u, 0xffc00000u, 0x7f800001u, 0xffffffffu};
       return {random() % 3 != 0 ? nan[random() % 4] : Bits(x), id};
     }
-    case Pattern::kAllNan: return {random() % 2 != 0 ? 0x7fc00001u : 0xffc00000u, id};
+    case Pattern::kAllNan:
+      return {random() % 2 != 0 ? 0x7fc00001u : 0xffc00000u, id};
     case Pattern::kZeros: {
       const uint32_t r = random() % 8;
       return {r == 0 ? 1u : r == 1 ? 0x80000001u : (r & 1) != 0 ? kSignBit : 0u, id};
@@ -105,11 +115,16 @@ inline Record MakeRecord(Pattern pattern, int32_t list, int32_t lists, int32_t i
       return {static_cast<uint32_t>(random() % 0x7fffff) | (random() % 2 != 0 ? kSignBit : 0u), id};
     case Pattern::kExtremeIds:
       return {Bits(x), random() % 2 != 0 ? INT32_MAX - id : id};
-    case Pattern::kContiguous: return {Bits(x * 0.1f - static_cast<float>(list)), id};
-    case Pattern::kOneListOnly: return {Bits(x), list == lists - 1 ? id : -1};
-    case Pattern::kPeriodic: return {Bits(i % 16 == 3 ? 10 + x : x), id};
-    case Pattern::kOutlier: return {i == length / 2 ? 0x7f7fffffu : Bits(x), id};
-    default: return {Bits(x), id};
+    case Pattern::kContiguous:
+      return {Bits(x * 0.1f - static_cast<float>(list)), id};
+    case Pattern::kOneListOnly:
+      return {Bits(x), list == lists - 1 ? id : -1};
+    case Pattern::kPeriodic:
+      return {Bits(i % 16 == 3 ? 10 + x : x), id};
+    case Pattern::kOutlier:
+      return {i == length / 2 ? 0x7f7fffffu : Bits(x), id};
+    default:
+      return {Bits(x), id};
   }
 }
 
@@ -154,7 +169,8 @@ inline Case MakeCase(Pattern pattern, int32_t rows, const std::vector<int32_t>& 
   return c;
 }
 
-// The present keys of a row among the first `limit` records of each list, greatest first, at most k.
+// The present keys of a row among the first `limit` records of each list, greatest first, at most
+// k.
 inline std::vector<uint64_t> ExpectedKeys(const Case& c, int32_t row, int32_t k, int32_t limit) {
   std::vector<uint64_t> keys;
   for (int32_t l = 0; l < c.lists(); ++l) {

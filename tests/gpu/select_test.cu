@@ -1,5 +1,6 @@
 // Device selection against the CPU: every configuration, every kind of input, poisoned outputs with
-// canaries between the rows. `select_test small` is a reduced run, `tiny` one for compute-sanitizer.
+// canaries between the rows. `select_test small` is a reduced run, `tiny` one for
+// compute-sanitizer.
 #include <cuda_runtime.h>
 
 #include <algorithm>
@@ -39,8 +40,11 @@ struct Outputs {
   DeviceBuffer<int32_t> proof;
   int32_t stride;
   Outputs(int32_t rows, int32_t k)
-      : ids(size_t(rows) * (k + kGuard)), keys(size_t(rows) * (k + kGuard)), selected(rows),
-        proof(rows), stride(k + kGuard) {}
+      : ids(size_t(rows) * (k + kGuard)),
+        keys(size_t(rows) * (k + kGuard)),
+        selected(rows),
+        proof(rows),
+        stride(k + kGuard) {}
   void Poison() {
     ids.Poison();
     keys.Poison();
@@ -73,15 +77,17 @@ void Compare(const std::string& what, Outputs& out, int32_t rows, int32_t k,
     }
     if (!expected.proof.empty() && expected.proof[r] == 0) continue;
     if (selected[r] != static_cast<int32_t>(want.size())) {
-      return Fail(what, r, "selected " + std::to_string(selected[r]) + " of " + std::to_string(want.size()));
+      return Fail(what, r,
+                  "selected " + std::to_string(selected[r]) + " of " + std::to_string(want.size()));
     }
     for (int32_t i = 0; i < k + kGuard; ++i) {
       const size_t at = size_t(r) * out.stride + i;
       const uint64_t key = i < static_cast<int32_t>(want.size()) ? want[i] : 0;
       const int32_t id = i < k ? KeyId(key) : kPoison32;
       if (ids[at] != id || (i < k && keys[at] != key)) {
-        return Fail(what, r, "slot " + std::to_string(i) + " id " + std::to_string(ids[at]) +
-                                 " instead of " + std::to_string(id));
+        return Fail(what, r,
+                    "slot " + std::to_string(i) + " id " + std::to_string(ids[at]) +
+                        " instead of " + std::to_string(id));
       }
     }
   }
@@ -167,12 +173,12 @@ void TestPrefix(const Case& c, int32_t k, int32_t prefix, size_t most_configs) {
 }
 
 void RunRecords() {
-  const std::vector<int32_t> worlds = small ? std::vector<int32_t>{1, 5, 16}
-                                            : std::vector<int32_t>{1, 2, 3, 5, 8, 12, 16};
-  const std::vector<int32_t> lengths = small ? std::vector<int32_t>{255, 2048}
-                                             : std::vector<int32_t>{1, 255, 2047, 2048, 2049};
-  const std::vector<int32_t> ks = small ? std::vector<int32_t>{3, 2048}
-                                        : std::vector<int32_t>{1, 3, 2047, 2048, 4096};
+  const std::vector<int32_t> worlds =
+      small ? std::vector<int32_t>{1, 5, 16} : std::vector<int32_t>{1, 2, 3, 5, 8, 12, 16};
+  const std::vector<int32_t> lengths =
+      small ? std::vector<int32_t>{255, 2048} : std::vector<int32_t>{1, 255, 2047, 2048, 2049};
+  const std::vector<int32_t> ks =
+      small ? std::vector<int32_t>{3, 2048} : std::vector<int32_t>{1, 3, 2047, 2048, 4096};
   uint32_t seed = 1;
   for (int p = 0; p < static_cast<int>(Pattern::kCount); p += pattern_step) {
     for (const int32_t world : worlds) {
@@ -188,7 +194,8 @@ void RunRecords() {
     for (int p = 0; p < static_cast<int>(Pattern::kCount); p += pattern_step) {
       const Case c = MakeCase(static_cast<Pattern>(p), 3, std::vector<int32_t>(16, 2048), ++seed);
       TestRecords(c, 2048, 512);
-      const Case wide = MakeCase(static_cast<Pattern>(p), 1, std::vector<int32_t>(64, 2048), ++seed);
+      const Case wide =
+          MakeCase(static_cast<Pattern>(p), 1, std::vector<int32_t>(64, 2048), ++seed);
       TestRecords(wide, 2048, 8);
       std::vector<int32_t> uneven;
       for (int32_t l = 0; l < 13; ++l) uneven.push_back((l * 397) % 2049);
@@ -200,7 +207,8 @@ void RunRecords() {
 void RunPrefixes() {
   uint32_t seed = 1000;
   for (int p = 0; p < static_cast<int>(Pattern::kCount); p += pattern_step) {
-    for (const int32_t world : small ? std::vector<int32_t>{16} : std::vector<int32_t>{1, 2, 4, 8, 16}) {
+    for (const int32_t world :
+         small ? std::vector<int32_t>{16} : std::vector<int32_t>{1, 2, 4, 8, 16}) {
       Case c = MakeCase(static_cast<Pattern>(p), 2, std::vector<int32_t>(world, 2048), ++seed);
       SortLists(c);
       TestPrefix(c, 2048, 256, small ? 1 : 4);
@@ -215,7 +223,8 @@ void RunPrefixes() {
 void RunSplit() {
   uint32_t seed = 5000;
   for (int p = 0; p < static_cast<int>(Pattern::kCount); p += pattern_step) {
-    for (const int32_t length : small ? std::vector<int32_t>{2049} : std::vector<int32_t>{1, 2049, 8192, 32768}) {
+    for (const int32_t length :
+         small ? std::vector<int32_t>{2049} : std::vector<int32_t>{1, 2049, 8192, 32768}) {
       const int32_t rows = 5;
       const int32_t k = 2048;
       Case c = MakeCase(static_cast<Pattern>(p), rows, {length}, ++seed, 1);
@@ -238,8 +247,9 @@ void RunSplit() {
             expected.keys.push_back(ExpectedKeys(c, r, counted && r >= 4 ? 0 : k, n));
           }
           SelectArgs<SplitRows> args;
-          args.input = {device_scores.get(), device_ids.get(), c.list_capacity, c.list_capacity, length,
-                        counted ? device_counts.get() : nullptr};
+          args.input = {
+              device_scores.get(), device_ids.get(), c.list_capacity,
+              c.list_capacity,     length,           counted ? device_counts.get() : nullptr};
           args.rows = rows;
           args.k = k;
           args.active_rows = counted ? active.get() : nullptr;
@@ -247,7 +257,8 @@ void RunSplit() {
           out.Poison();
           CHECK_CUDA(kernels::LaunchSampled(device, config, args, nullptr));
           CHECK_CUDA(cudaDeviceSynchronize());
-          Compare(Describe(c, k, config, counted ? "split counted" : "split"), out, rows, k, expected);
+          Compare(Describe(c, k, config, counted ? "split counted" : "split"), out, rows, k,
+                  expected);
         }
       }
     }

@@ -1,4 +1,5 @@
-/* Says which library it found, and fails unless that is the one whose header it was compiled with. */
+/* Says which library it found, and fails unless that is the one whose header it was compiled with.
+ */
 #include <sparsesel.h>
 #include <stdio.h>
 

@@ -1,11 +1,10 @@
-#include "compositions/device/device_backend.h"
-
 #include <algorithm>
 #include <array>
 #include <mutex>
 #include <string_view>
 #include <vector>
 
+#include "compositions/device/device_backend.h"
 #include "compositions/device/device_slot.h"
 #include "contract/ownership.h"
 #include "kernels/peer.h"
@@ -16,17 +15,18 @@
 namespace sparsesel {
 namespace {
 
-// Rows of one step are bounded so that inboxes stay small whatever the capacity; more rows are tiled.
+// Rows of one step are bounded so that inboxes stay small whatever the capacity; more rows are
+// tiled.
 constexpr int64_t kLargestInbox = int64_t{256} << 20;
 
-// Where ranks share a device, the kernels that wait must leave room for the rank they wait for: all of
-// its kernels, the largest of which want half of a processor's registers for each block. So waiting
-// blocks, of all ranks together, take no more than half of the processors, selects no more than 512
-// threads a block, and the fused kernels of all ranks no more than half of the device.
+// Where ranks share a device, the kernels that wait must leave room for the rank they wait for: all
+// of its kernels, the largest of which want half of a processor's registers for each block. So
+// waiting blocks, of all ranks together, take no more than half of the processors, selects no more
+// than 512 threads a block, and the fused kernels of all ranks no more than half of the device.
 constexpr int32_t kSharedSelectThreads = 512;
 
 struct DeviceLayout {
-  int32_t step = 1;  // rows of one tile
+  int32_t step = 1;          // rows of one tile
   int32_t answer_words = 0;  // of a row: k ids, then k scores if wanted
   // Offsets in the workspace.
   size_t lists = 0;     // [world, step, longest] records
@@ -117,8 +117,15 @@ class DeviceExecutor final : public Executor {
   DeviceExecutor(const Job& job, bool owner, bool fused, const DeviceLayout& layout,
                  const kernels::SelectDevice& device, const kernels::SelectConfig& config,
                  const std::shared_ptr<void>& group, int32_t push_blocks, int32_t wait_blocks)
-      : job_(job), owner_(owner), fused_(fused), layout_(layout), device_(device), config_(config),
-        group_(group), push_blocks_(push_blocks), wait_blocks_(wait_blocks) {}
+      : job_(job),
+        owner_(owner),
+        fused_(fused),
+        layout_(layout),
+        device_(device),
+        config_(config),
+        group_(group),
+        push_blocks_(push_blocks),
+        wait_blocks_(wait_blocks) {}
 
   size_t workspace_bytes() const override { return layout_.total; }
   size_t peer_visible_bytes() const override { return layout_.peer_visible; }
@@ -166,18 +173,19 @@ Status DeviceExecutor::Select(const Slot& slot, const kernels::PeerRows& rows, R
   args.first_row = rows.begin + selected.begin;
   args.output.ids = output.ids;
   args.output.id_stride = output.id_stride;
-  args.output.selected =
-      output.counts != nullptr ? output.counts : reinterpret_cast<int32_t*>(memory + layout_.selected);
+  args.output.selected = output.counts != nullptr
+                             ? output.counts
+                             : reinterpret_cast<int32_t*>(memory + layout_.selected);
   if (output.score_bits != nullptr) {
     args.output.keys = reinterpret_cast<uint64_t*>(memory + layout_.keys);
     args.output.key_stride = k;
   }
   std::byte* const scratch = memory + layout_.scratch;
-  SPARSESEL_RETURN_IF_ERROR(CudaStatus(
-      config_.cluster == 0
-          ? kernels::LaunchRadix(device_, args, scratch, layout_.scratch_bytes, stream)
-          : kernels::LaunchSampled(device_, config_, args, stream),
-      "select"));
+  SPARSESEL_RETURN_IF_ERROR(
+      CudaStatus(config_.cluster == 0
+                     ? kernels::LaunchRadix(device_, args, scratch, layout_.scratch_bytes, stream)
+                     : kernels::LaunchSampled(device_, config_, args, stream),
+                 "select"));
   if (output.score_bits != nullptr) {
     kernels::RestoreArgs restore;
     restore.input = args.input;
@@ -239,16 +247,16 @@ Status DeviceExecutor::ExecuteTile(const Call& call, const Slot& slot, const ker
         CudaStatus(kernels::LaunchFused(device_, config_, args, stream), "fused"));
     return spans.End(Stage::kSelect);
   }
-  SPARSESEL_RETURN_IF_ERROR(CudaStatus(
-      kernels::LaunchPushRecords(end, header, rows, input, owner_, io.status_word,
-                                 push_blocks_, stream),
-      "push"));
+  SPARSESEL_RETURN_IF_ERROR(
+      CudaStatus(kernels::LaunchPushRecords(end, header, rows, input, owner_, io.status_word,
+                                            push_blocks_, stream),
+                 "push"));
   SPARSESEL_RETURN_IF_ERROR(spans.End(Stage::kPack));
   auto* const lists = reinterpret_cast<Record*>(slot.memory->data() + layout_.lists);
-  SPARSESEL_RETURN_IF_ERROR(CudaStatus(
-      kernels::LaunchCollectRecords(end, header, rows, job_.candidates.data(), owner_, lists,
-                                    io.status_word, wait_blocks_, stream),
-      "collect"));
+  SPARSESEL_RETURN_IF_ERROR(
+      CudaStatus(kernels::LaunchCollectRecords(end, header, rows, job_.candidates.data(), owner_,
+                                               lists, io.status_word, wait_blocks_, stream),
+                 "collect"));
   SPARSESEL_RETURN_IF_ERROR(spans.End(Stage::kExchange));
 
   kernels::AnswerOutput output;
@@ -280,8 +288,7 @@ Status DeviceExecutor::ExecuteTile(const Call& call, const Slot& slot, const ker
     if (output.score_bits != nullptr) output.score_bits += rows.begin * output.score_stride;
     if (output.counts != nullptr) output.counts += rows.begin;
     SPARSESEL_RETURN_IF_ERROR(CudaStatus(
-        kernels::LaunchEmptyOnFailure(end, rows.rows, output, io.status_word, push_blocks_,
-                                      stream),
+        kernels::LaunchEmptyOnFailure(end, rows.rows, output, io.status_word, push_blocks_, stream),
         "collect answers"));
     return spans.End(Stage::kReplicate);
   }
@@ -336,8 +343,8 @@ Status DeviceExecutor::Execute(const Call& call, const Slot& slot, SpanTimes* sp
 
 Topology DeviceTopology(const Comm&) { return {SPARSESEL_MEMORY_DEVICE, false, false}; }
 
-// Loads and sets up every kernel, once per device: the driver may wait for the device to be idle, and a
-// peer's kernel there for this rank.
+// Loads and sets up every kernel, once per device: the driver may wait for the device to be idle,
+// and a peer's kernel there for this rank.
 Status PrepareKernels(int32_t ordinal, const kernels::SelectDevice& device) {
   static std::mutex mutex;
   static std::vector<int32_t> prepared;
@@ -350,20 +357,19 @@ Status PrepareKernels(int32_t ordinal, const kernels::SelectDevice& device) {
   return {};
 }
 
-// A configuration of the fused kernel with which all ranks of a device, waiting for each other, fit on
-// it; cluster 0 if there is none.
+// A configuration of the fused kernel with which all ranks of a device, waiting for each other, fit
+// on it; cluster 0 if there is none.
 Status ChooseFused(const kernels::SelectDevice& device, const kernels::SelectShape& shape,
                    int32_t ranks_on_device, kernels::SelectConfig* chosen) {
   std::array<kernels::SelectConfig, 64> configs;
-  const int32_t found = kernels::SampledConfigs(device, shape, configs.data(),
-                                                static_cast<int32_t>(configs.size()));
+  const int32_t found =
+      kernels::SampledConfigs(device, shape, configs.data(), static_cast<int32_t>(configs.size()));
   *chosen = {};
   for (int32_t i = 0; i < std::min<int32_t>(found, configs.size()); ++i) {
     int32_t rows = 0;
-    SPARSESEL_RETURN_IF_ERROR(
-        CudaStatus(kernels::FusedRows(device, configs[static_cast<size_t>(i)], shape,
-                                      ranks_on_device, &rows),
-                   "FusedRows"));
+    SPARSESEL_RETURN_IF_ERROR(CudaStatus(
+        kernels::FusedRows(device, configs[static_cast<size_t>(i)], shape, ranks_on_device, &rows),
+        "FusedRows"));
     // A rank with a device of its own makes progress row by row, however many there are.
     if (rows < (ranks_on_device == 1 ? 1 : 2 * shape.rows)) continue;
     *chosen = configs[static_cast<size_t>(i)];
@@ -379,8 +385,8 @@ kernels::SelectConfig ChooseSampled(const kernels::SelectDevice& device,
   const kernels::SelectConfig usual = kernels::SampledDefault(device, shape);
   if (!shared || usual.threads <= kSharedSelectThreads) return usual;
   std::array<kernels::SelectConfig, 64> configs;
-  const int32_t found = kernels::SampledConfigs(device, shape, configs.data(),
-                                                static_cast<int32_t>(configs.size()));
+  const int32_t found =
+      kernels::SampledConfigs(device, shape, configs.data(), static_cast<int32_t>(configs.size()));
   for (int32_t i = 0; i < std::min<int32_t>(found, configs.size()); ++i) {
     const kernels::SelectConfig& config = configs[static_cast<size_t>(i)];
     if (config.threads <= kSharedSelectThreads && config.cluster <= 8) return config;
@@ -425,10 +431,9 @@ Status MakeExecutor(const Comm& comm, const Job& job, int32_t capacity,
   SPARSESEL_RETURN_IF_ERROR(CudaStatus(kernels::PeerResidentBlocks(&resident), "occupancy"));
   const int32_t ranks = rank.ranks_on_device;
   const int32_t push_blocks = std::max(1, resident / ranks);
-  const int32_t wait_blocks =
-      ranks == 1 ? resident : std::max(1, device.processors / 2 / ranks);
-  *executor = std::make_unique<DeviceExecutor>(job, owner, fused, layout, device, config, comm.self(),
-                                               push_blocks, wait_blocks);
+  const int32_t wait_blocks = ranks == 1 ? resident : std::max(1, device.processors / 2 / ranks);
+  *executor = std::make_unique<DeviceExecutor>(job, owner, fused, layout, device, config,
+                                               comm.self(), push_blocks, wait_blocks);
   return {};
 }
 
@@ -453,9 +458,18 @@ Status Drain(const Slot&, int64_t) { return {}; }
 
 const Backend& DeviceBackend() {
   static constexpr Backend backend = {
-      SPARSESEL_MEMORY_DEVICE, DeviceTopology, MakeDeviceSlot, ReserveDeviceSlot,
-      ConnectDeviceSlot,       TrialStream,    Finish,         MakeExecutor,
-      CopyIn,                  CopyOut,        TimeDeviceTrain, Drain,
+      SPARSESEL_MEMORY_DEVICE,
+      DeviceTopology,
+      MakeDeviceSlot,
+      ReserveDeviceSlot,
+      ConnectDeviceSlot,
+      TrialStream,
+      Finish,
+      MakeExecutor,
+      CopyIn,
+      CopyOut,
+      TimeDeviceTrain,
+      Drain,
   };
   return backend;
 }

@@ -1,5 +1,5 @@
-// What a device composition keeps for one slot: memory that peers store into, and for trials a stream
-// and captured trains.
+// What a device composition keeps for one slot: memory that peers store into, and for trials a
+// stream and captured trains.
 #ifndef SPARSESEL_COMPOSITIONS_DEVICE_DEVICE_SLOT_H_
 #define SPARSESEL_COMPOSITIONS_DEVICE_DEVICE_SLOT_H_
 
@@ -21,7 +21,7 @@ struct DeviceSlot {
 
   int32_t device = 0;
   cudaStream_t stream = nullptr;  // the rank's, for trials
-  HostChannel meeting;  // where the ranks' host threads meet before a sample
+  HostChannel meeting;            // where the ranks' host threads meet before a sample
   std::shared_ptr<PeerMemory> own;
   std::array<std::shared_ptr<PeerMemory>, kMaxWorld> all;
   kernels::PeerEnd end;  // without a shape, which is the executor's
@@ -41,8 +41,8 @@ inline DeviceSlot& DeviceOf(const Slot& slot) {
 Status MakeDeviceSlot(Comm& comm, bool overlaps, Slot* slot);
 Status ReserveDeviceSlot(Comm& comm, size_t bytes, size_t peer_visible, Slot* slot);
 Status ConnectDeviceSlot(Comm& comm, Slot* slot);
-Status TimeDeviceTrain(const Comm& comm, const Executor& executor, const Slot& slot,
-                       int32_t length, Call* call, double* ns);
+Status TimeDeviceTrain(const Comm& comm, const Executor& executor, const Slot& slot, int32_t length,
+                       Call* call, double* ns);
 
 // If `stream` is being captured, its graph keeps the slot's memory for as long as it lives.
 Status KeepForCapture(const Slot& slot, cudaStream_t stream);

@@ -1,9 +1,8 @@
-#include "compositions/device/device_slot.h"
-
 #include <mutex>
 #include <utility>
 #include <vector>
 
+#include "compositions/device/device_slot.h"
 #include "transport/thread_group.h"
 
 namespace sparsesel {
@@ -11,8 +10,8 @@ namespace {
 
 const PeerRank& RankOf(const Comm& comm) { return *static_cast<PeerRank*>(comm.self().get()); }
 
-// What a captured graph keeps alive. CUDA runs the destructors of user objects where no CUDA call is
-// allowed, so what they let go of waits here until the library is next called.
+// What a captured graph keeps alive. CUDA runs the destructors of user objects where no CUDA call
+// is allowed, so what they let go of waits here until the library is next called.
 class Graveyard {
  public:
   void Bury(std::shared_ptr<void> dead) {
@@ -91,8 +90,7 @@ Status MakeDeviceSlot(Comm& comm, bool overlaps, Slot* slot) {
   auto device = std::make_shared<DeviceSlot>();
   device->device = comm.device();
   device->stream = RankOf(comm).stream;
-  device->meeting =
-      MakeThreadChannel(RankOf(comm).thread, comm.NextChannelIndex(), overlaps);
+  device->meeting = MakeThreadChannel(RankOf(comm).thread, comm.NextChannelIndex(), overlaps);
   slot->memory = std::make_shared<Buffer>();
   slot->device = std::move(device);
   return {};
@@ -103,17 +101,17 @@ Status ReserveDeviceSlot(Comm& comm, size_t bytes, size_t peer_visible, Slot* sl
   const OnDevice on(comm.device());
   SPARSESEL_RETURN_IF_ERROR(CudaStatus(on.error(), "cudaSetDevice"));
   auto memory = std::make_shared<Buffer>();
-  SPARSESEL_RETURN_IF_ERROR(Buffer::Take(comm.environment(), SPARSESEL_MEMORY_DEVICE, bytes,
-                                         "workspace", memory.get()));
+  SPARSESEL_RETURN_IF_ERROR(
+      Buffer::Take(comm.environment(), SPARSESEL_MEMORY_DEVICE, bytes, "workspace", memory.get()));
   // A slot that has been used stays as it is for the bindings and graphs that use it.
   const DeviceSlot& before = DeviceOf(*slot);
   auto device = std::make_shared<DeviceSlot>();
   device->device = before.device;
   device->stream = before.stream;
   device->meeting = before.meeting;
-  SPARSESEL_RETURN_IF_ERROR(
-      PeerMemory::Make(comm.device(), static_cast<int64_t>(peer_visible / sizeof(uint4) / 2),
-                       RankOf(comm).words, &device->own));
+  SPARSESEL_RETURN_IF_ERROR(PeerMemory::Make(comm.device(),
+                                             static_cast<int64_t>(peer_visible / sizeof(uint4) / 2),
+                                             RankOf(comm).words, &device->own));
   slot->memory = std::move(memory);
   slot->device = std::move(device);
   return {};
@@ -152,8 +150,8 @@ Status TimeDeviceTrain(const Comm&, const Executor& executor, const Slot& slot, 
   SPARSESEL_RETURN_IF_ERROR(
       CudaStatus(cudaStreamSynchronize(device.stream), "cudaStreamSynchronize"));
   float milliseconds = 0;
-  SPARSESEL_RETURN_IF_ERROR(CudaStatus(
-      cudaEventElapsedTime(&milliseconds, train.begin, train.end), "cudaEventElapsedTime"));
+  SPARSESEL_RETURN_IF_ERROR(CudaStatus(cudaEventElapsedTime(&milliseconds, train.begin, train.end),
+                                       "cudaEventElapsedTime"));
   *ns = static_cast<double>(milliseconds) * 1e6 / length;
   return {};
 }
@@ -170,9 +168,9 @@ Status KeepForCapture(const Slot& slot, cudaStream_t stream) {
   if (capturing == cudaStreamCaptureStatusNone) return {};
   auto kept = std::make_unique<Kept>(Kept{slot.device, slot.memory});
   cudaUserObject_t object = nullptr;
-  SPARSESEL_RETURN_IF_ERROR(
-      CudaStatus(cudaUserObjectCreate(&object, kept.get(), LetGo, 1, cudaUserObjectNoDestructorSync),
-                 "cudaUserObjectCreate"));
+  SPARSESEL_RETURN_IF_ERROR(CudaStatus(
+      cudaUserObjectCreate(&object, kept.get(), LetGo, 1, cudaUserObjectNoDestructorSync),
+      "cudaUserObjectCreate"));
   (void)kept.release();
   return CudaStatus(cudaGraphRetainUserObject(graph, object, 1, cudaGraphUserObjectMove),
                     "cudaGraphRetainUserObject");

@@ -123,8 +123,8 @@ Status MakeSlot(Comm& comm, bool overlaps, Slot* slot) {
 
 Status Reserve(Comm& comm, size_t bytes, size_t, Slot* slot) {
   auto memory = std::make_shared<Buffer>();
-  SPARSESEL_RETURN_IF_ERROR(Buffer::Take(comm.environment(), SPARSESEL_MEMORY_HOST, bytes,
-                                         "workspace", memory.get()));
+  SPARSESEL_RETURN_IF_ERROR(
+      Buffer::Take(comm.environment(), SPARSESEL_MEMORY_HOST, bytes, "workspace", memory.get()));
   slot->memory = std::move(memory);
   return {};
 }
@@ -179,8 +179,8 @@ Topology HostTopology(const Comm& comm) {
 
 const Backend& HostBackend() {
   static constexpr Backend backend = {
-      SPARSESEL_MEMORY_HOST, HostTopology, MakeSlot, Reserve, Connect, NoStream, Finished, MakeExecutor,
-      Copy,                  Copy,         TimeTrain, Drain,
+      SPARSESEL_MEMORY_HOST, HostTopology, MakeSlot, Reserve,   Connect, NoStream, Finished,
+      MakeExecutor,          Copy,         Copy,     TimeTrain, Drain,
   };
   return backend;
 }

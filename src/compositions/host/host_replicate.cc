@@ -12,9 +12,9 @@ Status AllGatherAnswers(HostRun& run) {
   // Owner 0 has the longest block; shorter ones send the rest of their region along.
   const size_t bytes = static_cast<size_t>(run.rows[0].size()) * words * sizeof(int32_t);
   Blocks answers;
-  SPARSESEL_RETURN_IF_ERROR(run.channel().all_gather(
-      run.channel_self(), run.At<std::byte>(run.layout.answers), bytes,
-      run.At<std::byte>(run.layout.receive), &answers));
+  SPARSESEL_RETURN_IF_ERROR(
+      run.channel().all_gather(run.channel_self(), run.At<std::byte>(run.layout.answers), bytes,
+                               run.At<std::byte>(run.layout.receive), &answers));
   for (size_t owner = 0; owner < static_cast<size_t>(run.job.world); ++owner) {
     const auto* answer = reinterpret_cast<const int32_t*>(answers.from[owner]);
     for (int32_t row = run.rows[owner].begin; row < run.rows[owner].end; ++row, answer += words) {
@@ -53,10 +53,8 @@ Status ForEachRow(const HostRun& run, Write write) {
 
 Status SumInt32(HostRun& run) {
   const int64_t words = run.layout.answer_words;
-  const int32_t* const send =
-      Contribute<int32_t>(run, words, [words](const int32_t* answer, int32_t* to) {
-        std::copy_n(answer, words, to);
-      });
+  const int32_t* const send = Contribute<int32_t>(
+      run, words, [words](const int32_t* answer, int32_t* to) { std::copy_n(answer, words, to); });
   auto* const sums = run.At<int32_t>(run.layout.replicate_receive);
   SPARSESEL_RETURN_IF_ERROR(run.channel().sum_int32(
       run.channel_self(), send, sums, static_cast<uint64_t>(run.layout.slots * words)));
@@ -107,7 +105,8 @@ Status ProveLosslessBf16(const HostLayout& layout, const Job& job, const Slot& s
   void* const self = slot.channel.self.get();
   const auto world = static_cast<uint64_t>(job.world);
   const auto count = static_cast<uint64_t>(layout.slots) * layout.answer_words * 4;
-  auto* const send = reinterpret_cast<uint16_t*>(slot.memory->data() + layout.replicate_send.offset);
+  auto* const send =
+      reinterpret_cast<uint16_t*>(slot.memory->data() + layout.replicate_send.offset);
   auto* const sums =
       reinterpret_cast<uint16_t*>(slot.memory->data() + layout.replicate_receive.offset);
   // Element e, counted over all messages, is byte (e / world) % 256 of owner e % world: after

@@ -26,8 +26,8 @@ struct HostRun {
   // The tile at hand: owner o's rows are rows[o], in slots first[o] .. first[o + 1].
   std::array<RowRange, kMaxWorldSize> rows{};
   std::array<int32_t, kMaxWorldSize + 1> first{};
-  // What the exchange brought: of each rank, [rows to select, prefix] records; and for rows that had
-  // to be completed, [completed rows, rest].
+  // What the exchange brought: of each rank, [rows to select, prefix] records; and for rows that
+  // had to be completed, [completed rows, rest].
   Blocks lists;
   Blocks rests;
 

@@ -52,8 +52,9 @@ void WriteSelected(const HostRun& run, std::span<const RecordList> lists,
     auto* const end = reinterpret_cast<std::byte*>(sources + k);
     const auto scratch =
         run.Bytes(run.layout.restore_scratch)
-            .subspan((static_cast<size_t>(end - run.At<std::byte>(run.layout.restore_scratch)) +
-                      63) / 64 * 64);
+            .subspan(
+                (static_cast<size_t>(end - run.At<std::byte>(run.layout.restore_scratch)) + 63) /
+                64 * 64);
     RestoreRecords(lists, keys, scratch, records, sources);
     if (by_id) OrderById({records, count}, {sources, count}, scratch);
     for (size_t i = 0; i < count; ++i) {
@@ -69,8 +70,8 @@ void WriteSelected(const HostRun& run, std::span<const RecordList> lists,
 void Deliver(HostRun& run, int32_t index, std::span<const RecordList> lists,
              std::span<const uint64_t> keys) {
   if (run.choices.replicate != HostChoices::Replicate::kNone) {
-    int32_t* const answer = run.At<int32_t>(run.layout.answers) +
-                            int64_t{index} * run.layout.answer_words;
+    int32_t* const answer =
+        run.At<int32_t>(run.layout.answers) + int64_t{index} * run.layout.answer_words;
     auto* const score_bits = run.job.problem.wants_scores()
                                  ? reinterpret_cast<uint32_t*>(answer + run.job.problem.k)
                                  : nullptr;
@@ -103,7 +104,8 @@ Status SelectTile(HostRun& run) {
     cut[r] = run.job.candidates[r] > choices.prefix;
   }
   // In the replicated composition a rank whose output has only its own rows still judges all
-  // prefixes, so that all ranks agree on which rows to complete; without prefixes it skips the rest.
+  // prefixes, so that all ranks agree on which rows to complete; without prefixes it skips the
+  // rest.
   const bool skips = !choices.owner && choices.rest == 0 && !run.job.everywhere();
   const int32_t begin = skips ? run.own_first() : 0;
   const int32_t end = skips ? begin + run.own().size() : run.selected_slots();

@@ -119,10 +119,9 @@ HostLayout LayOutHost(const Job& job, int32_t capacity, int32_t step, const Host
   layout.select_scratch = packer.Add(select);
   // Records and sources of the selected, and what restoring takes.
   layout.restore_scratch = packer.Add(
-      job.problem.wants_scores()
-          ? static_cast<size_t>(k) * (sizeof(Record) + sizeof(uint64_t)) + kRegionAlignment +
-                RestoreScratchBytes(k)
-          : 0);
+      job.problem.wants_scores() ? static_cast<size_t>(k) * (sizeof(Record) + sizeof(uint64_t)) +
+                                       kRegionAlignment + RestoreScratchBytes(k)
+                                 : 0);
   layout.row_answer = packer.Add(answer);
   layout.total = packer.total();
   return layout;

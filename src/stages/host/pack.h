@@ -28,8 +28,8 @@ Status PackRow(const Problem& problem, const PackInput& input, int64_t row, Reco
 size_t SortListScratchBytes(int32_t length);
 
 // Brings the first `top` places of the list into descending key order, absences last, equal keys in
-// their original order; the rest follow in their original order. `top` >= length sorts it all. Lists
-// that are in order already cost one pass.
+// their original order; the rest follow in their original order. `top` >= length sorts it all.
+// Lists that are in order already cost one pass.
 void SortList(std::span<Record> list, int32_t top, std::span<std::byte> scratch);
 
 }  // namespace sparsesel

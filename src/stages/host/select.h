@@ -22,9 +22,9 @@ struct RecordList {
 // `scratch_bytes(...)` bytes, aligned to 64, with any content. Equal keys appear as often as there
 // are records that have them. Thread-safe for distinct scratch and keys.
 struct HostSelectVariant {
-  const char* name;          // stable: decisions are remembered by it
-  int32_t revision;          // raised whenever the code behind the name changes
-  bool needs_sorted_lists;   // each list in descending key order
+  const char* name;         // stable: decisions are remembered by it
+  int32_t revision;         // raised whenever the code behind the name changes
+  bool needs_sorted_lists;  // each list in descending key order
   size_t (*scratch_bytes)(int32_t lists, int64_t total_records, int32_t k);
   int32_t (*run)(std::span<const RecordList> lists, int32_t k, std::span<std::byte> scratch,
                  uint64_t* keys);
