@@ -1,4 +1,3 @@
-/* clang-format off: laid out by hand, so that values and comments can be read as tables. */
 /* sparsesel: the same exact, ordered, global top-k on every rank.
  *
  * Every rank of a group holds, per query row, its own candidates: (score, id) pairs. sparsesel
