@@ -23,11 +23,11 @@ struct SampledKernelKind {
 };
 
 // The kernels that are built, X(threads, keys, cluster).
-#define SPARSESEL_SAMPLED_KERNELS(X)                                                               \
-  X(256, 2, true)                                                                                  \
-  X(512, 2, true)                                                                                  \
-  X(256, 4, true) X(512, 4, true) X(256, 8, true) X(512, 8, true) X(512, 0, true) X(512, 8, false) \
-      X(512, 0, false) X(1024, 0, false)
+// clang-format off
+#define SPARSESEL_SAMPLED_KERNELS(X)                                              \
+  X(256, 2, true) X(512, 2, true) X(256, 4, true) X(512, 4, true) X(256, 8, true) \
+  X(512, 8, true) X(512, 0, true) X(512, 8, false) X(512, 0, false) X(1024, 0, false)
+// clang-format on
 
 inline constexpr SampledKernelKind kSampledKernels[] = {
 #define SPARSESEL_KIND(threads, keys, cluster) {threads, keys, cluster},

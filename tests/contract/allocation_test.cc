@@ -57,7 +57,7 @@ TEST_CASE("allocation: execute allocates nothing, the first time and later") {
   }
 }
 
-TEST_CASE("allocation: trials are given back by race, or by bind; everything in the end") {
+TEST_CASE("allocation: trials are given back by race or by bind, and everything in the end") {
   for (bool race : {true, false}) {
     CountingAllocator allocator;
     {
@@ -247,7 +247,7 @@ TEST_CASE("allocation: each one fails, on each rank, from plan to execute") {
 }
 
 TEST_CASE("allocation: each one fails, on each rank, in a life with a race") {
-  CheckEveryFailure(true, kSanitized ? 10 : 100);
+  CheckEveryFailure(true, kSanitized ? 10 : 1'000'000);
 }
 
 TEST_CASE("allocation: each callback fails, whichever rank it is called by") {
@@ -282,6 +282,26 @@ TEST_CASE("allocation: each callback fails, whichever rank it is called by") {
   }
   allocator.FailCall(0);
   CHECK(allocator.live_bytes() == 0);
+}
+
+TEST_CASE("allocation: the system's description fails cleanly at each allocation") {
+  for (int64_t nth = 1;; ++nth) {
+    size_t needed = 0;
+    sparsesel_status status = SPARSESEL_OK;
+    bool happened = false;
+    {
+      const AllocationFailure failure(nth);
+      status = sparsesel_system_json(nullptr, 0, &needed, nullptr);
+      happened = failure.has_happened();
+    }
+    INFO("allocation " << nth);
+    if (!happened) {
+      CHECK(status == SPARSESEL_OK);
+      break;
+    }
+    CHECK((status == SPARSESEL_OK || status == SPARSESEL_OUT_OF_MEMORY));
+    REQUIRE(nth < 10'000);
+  }
 }
 
 TEST_CASE("allocation: making a group fails cleanly at each allocation") {

@@ -52,7 +52,7 @@ TEST_CASE("lifecycle: a plan that was bound is not raced any more") {
   CHECK(Check(bound, job, BatchOfKinds(job, 2, 1)) == "");
 }
 
-TEST_CASE("lifecycle: a binding outlives plan, comm and workspace; a report outlives all") {
+TEST_CASE("lifecycle: a binding outlives plan, comm and workspace, and a report all") {
   const Job job = MakeJob(3, 8, 16, {4});
   Group group(3);
   std::vector<sparsesel_workspace*> workspaces(3, nullptr);
@@ -249,7 +249,8 @@ TEST_CASE("lifecycle: a group of every size comes and goes, many times") {
 // What a release meets while another thread is inside a call.
 TEST_CASE("lifecycle: a binding may be released while it executes") {
   for (int round = 0; round < 10; ++round) {
-    const Group group(2);
+    // Whose handle is still there waits for a rank whose handle is gone, to the limit.
+    const Group group(2, ShortLimits(30 * kSecond, 300 * kMillisecond));
     const Job job = MakeJob(2, 64, 200, {8});
     const Bound bound(group, job);
     REQUIRE(bound.ok());

@@ -233,6 +233,49 @@ TEST_CASE("sequence: an execute that meets an old one of a peer is a mismatch") 
   CHECK(std::string(error.text).find("calls so far") != std::string::npos);
 }
 
+TEST_CASE("counts: id 0 is an id like others") {
+  for (int32_t composition : {SPARSESEL_COMPOSITION_REPLICATED, SPARSESEL_COMPOSITION_OWNER}) {
+    const Group group(2);
+    Job job = MakeJob(2, 8, 4, {2});
+    for (sparsesel_problem& problem : job.problems) problem.outputs = SPARSESEL_OUTPUT_COUNTS;
+    job.composition = composition;
+    const Bound bound(group, job);
+    REQUIRE(bound.ok());
+    Batch batch = MakeBatch(job, 2);
+    // The last of four, and the only one.
+    SetList(job, 0, 0, {{0x40400000, 0x40000000, 0x3f800000, 0}, {3, 2, 1, 0}, 4}, &batch);
+    SetList(job, 1, 1, {{0x3f800000}, {0}, 1}, &batch);
+    CHECK(Check(bound, job, batch) == "");
+  }
+}
+
+TEST_CASE("bf16: a sum that is no byte is an error on the ranks that got it") {
+  SpoiltGroup spoilt(2);
+  REQUIRE(spoilt.ok());
+  Job job = MakeJob(2, 8, 16, {1});
+  job.composition = SPARSESEL_COMPOSITION_OWNER;
+  job.child_plans = "replicate.bf16";
+  const Bound bound(spoilt.group(), job);
+  INFO(Describe(bound.outcomes()));
+  REQUIRE(bound.ok());
+  Batch batch = MakeBatch(job, 1);
+  oracle::List list;
+  list.count = 16;
+  for (int32_t i = 0; i < 16; ++i) {
+    list.score_bits.push_back(0);
+    list.ids.push_back(i);
+  }
+  SetList(job, 0, 0, list, &batch);
+  CHECK(Check(bound, job, batch) == "");
+  // Sums move 2 bytes for each of the 4 of an id; a small byte that is changed is no integer.
+  spoilt.At(1).spoilt_bytes = 8 * 4 * 2;
+  spoilt.At(1).flip_received = 0;
+  const Results results = Execute(bound, job, batch);
+  INFO(Describe(results.outcomes));
+  CHECK(results.outcomes[0].status == SPARSESEL_OK);
+  CHECK(results.outcomes[1].status == SPARSESEL_INTERNAL);
+}
+
 TEST_CASE("stats: rows that had to be completed are counted") {
   for (int32_t composition : {SPARSESEL_COMPOSITION_REPLICATED, SPARSESEL_COMPOSITION_OWNER}) {
     const Group group(2);

@@ -303,15 +303,19 @@ TEST_CASE("outputs: tiles under a memory limit give what no tiles give") {
     });
   };
   for (int32_t scope : {SPARSESEL_SCOPE_ALL_ROWS, SPARSESEL_SCOPE_OWNED_ROWS}) {
-    const Job job = limited(400'000, scope);
-    // The limit must be one that tiles.
     const Group group(3);
-    const Bound bound(group, job);
-    REQUIRE(bound.ok());
-    sparsesel_memory memory = SPARSESEL_MEMORY_INIT;
-    REQUIRE(sparsesel_plan_memory(bound.plan(0), &memory, nullptr) == SPARSESEL_OK);
-    CHECK(memory.tile_rows < 50);
-    CHECK(memory.persistent <= 400'000);
+    const auto memory_of = [&](const Job& of) {
+      const Bound bound(group, of);
+      REQUIRE(bound.ok());
+      sparsesel_memory memory = SPARSESEL_MEMORY_INIT;
+      REQUIRE(sparsesel_plan_memory(bound.plan(0), &memory, nullptr) == SPARSESEL_OK);
+      return memory;
+    };
+    // A limit that tiles.
+    const uint64_t limit = memory_of(limited(0, scope)).persistent / 4;
+    const Job job = limited(limit, scope);
+    CHECK(memory_of(job).tile_rows < 50);
+    CHECK(memory_of(job).persistent <= limit);
 
     const Batch batch = BatchOfKinds(job, 50, 16);
     CheckEverywhere(job, batch);

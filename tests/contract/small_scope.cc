@@ -3,7 +3,7 @@
 namespace contract {
 namespace {
 
-constexpr int32_t kRowsPerExecute = 16384;
+constexpr int32_t kRowsPerExecute = 2048;  // prepare runs as many, again and again
 constexpr uint32_t kScores[] = {kNan,       kMinusNan,   kInfinity, kMinusInfinity, 0,
                                 kMinusZero, 0x00000001u, kOne,      0x40000000u};
 

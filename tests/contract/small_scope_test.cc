@@ -47,8 +47,8 @@ TEST_CASE("small scope: few candidates in lists longer than every prefix") {
   const std::vector<SmallCandidate> alphabet = SmallAlphabet(1);
   Random random(5);
   const Group group(3);
-  Job job = MakeJob(3, 3, 1100, {600});
-  Batch batch = MakeBatch(job, 600);
+  Job job = MakeJob(3, 3, 1100, {100});
+  Batch batch = MakeBatch(job, 100);
   for (int32_t row = 0; row < batch.rows; ++row) {
     Row lists;
     for (int32_t rank = 0; rank < 3; ++rank) {
