@@ -294,35 +294,36 @@ TEST_CASE("outputs: lists in order of scores with ids in any order among equals"
 }
 
 TEST_CASE("outputs: tiles under a memory limit give what no tiles give") {
-  const auto limited = [](uint64_t limit, int32_t scope) {
-    return Changed(MakeJob(3, 250, 300, {50}), [&](int32_t rank, sparsesel_problem* p) {
+  const Group group(3);
+  for (int32_t scope : {SPARSESEL_SCOPE_ALL_ROWS, SPARSESEL_SCOPE_OWNED_ROWS}) {
+    const Job whole = Changed(MakeJob(3, 250, 300, {50}), [&](int32_t, sparsesel_problem* p) {
       p->outputs = kEverything;
       p->output_scope = scope;
-      p->id_stride = 300;
-      p->memory_limit = rank == 1 ? limit : 0;  // the smallest of all ranks holds
     });
-  };
-  for (int32_t scope : {SPARSESEL_SCOPE_ALL_ROWS, SPARSESEL_SCOPE_OWNED_ROWS}) {
-    const Group group(3);
-    const auto memory_of = [&](const Job& of) {
-      const Bound bound(group, of);
-      REQUIRE(bound.ok());
+    const Batch batch = BatchOfKinds(whole, 50, 16);
+    Batch part = batch;
+    part.active_rows = 17;
+    const std::vector<oracle::Answer> expected = ExpectRows(whole, batch);
+    const std::vector<oracle::Answer> expected_part = ExpectRows(whole, part);
+    const auto memory_of = [](const Bound& bound) {
       sparsesel_memory memory = SPARSESEL_MEMORY_INIT;
       REQUIRE(sparsesel_plan_memory(bound.plan(0), &memory, nullptr) == SPARSESEL_OK);
       return memory;
     };
-    // A limit that tiles.
-    const uint64_t limit = memory_of(limited(0, scope)).persistent / 4;
-    const Job job = limited(limit, scope);
-    CHECK(memory_of(job).tile_rows < 50);
-    CHECK(memory_of(job).persistent <= limit);
-
-    const Batch batch = BatchOfKinds(job, 50, 16);
-    CheckEverywhere(job, batch);
-    CheckEverywhere(job, batch, {.in_place = true});
-    Batch part = batch;
-    part.active_rows = 17;
-    CheckEverywhere(job, part);
+    for (const Combination& combination : CoveringCombinations(whole)) {
+      INFO(combination.text());
+      Job tiled = With(whole, combination);
+      // The smallest limit of all ranks holds.
+      tiled.problems[1].memory_limit = memory_of(Bound(group, tiled)).persistent / 2;
+      const Bound bound(group, tiled);
+      if (!bound.ok()) INFO(Describe(bound.outcomes()));
+      REQUIRE(bound.ok());
+      CHECK(memory_of(bound).tile_rows < 50);
+      CHECK(memory_of(bound).persistent <= tiled.problems[1].memory_limit);
+      CHECK(Compare(tiled, expected, Execute(bound, tiled, batch)) == "");
+      CHECK(Compare(tiled, expected, Execute(bound, tiled, batch, {.in_place = true})) == "");
+      CHECK(Compare(tiled, expected_part, Execute(bound, tiled, part)) == "");
+    }
   }
 }
 

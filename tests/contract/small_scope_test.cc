@@ -34,7 +34,7 @@ TEST_CASE("small scope: cases of 5 to 8 candidates, sampled") {
     Random random(static_cast<uint64_t>(world));
     SmallScope scope(world, 8);
     for (int32_t candidates = 5; candidates <= 8; ++candidates) {
-      scope.AddSampled(candidates, kSanitized ? 2'000 : 16'000, alphabet, random);
+      scope.AddSampled(candidates, kSanitized ? 1'000 : 6'000, alphabet, random);
     }
     scope.Finish();
     INFO(scope.first_difference());
