@@ -1,5 +1,6 @@
 #include "race/report.h"
 
+#include <array>
 #include <new>
 #include <string_view>
 
@@ -41,6 +42,13 @@ const char* RuleName(int32_t rule) {
     default:
       return "none";
   }
+}
+
+// Into fixed memory: absl::StrFormat ends the process when its string cannot grow.
+std::array<char, 17> Hexadecimal(uint64_t number) {
+  std::array<char, 17> digits;
+  absl::SNPrintF(digits.data(), digits.size(), "%016x", number);
+  return digits;
 }
 
 void Write(const Entrant& entrant, double median, double spread, JsonWriter* json) {
@@ -106,7 +114,7 @@ void Write(const Report& report, JsonWriter* json) {
   json->Member("error_level", report.error_level);
   json->Member("seed", report.seed);
   // 64 bits, more than a JSON number keeps in many readers.
-  json->Member("digest", absl::StrFormat("%016x", report.digest));
+  json->Member("digest", Hexadecimal(report.digest).data());
   json->Member("duration", report.duration);
   json->Member("control_calls", report.control_calls);
   json->Member("trial_bytes_freed", report.trial_bytes_freed);
