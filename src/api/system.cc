@@ -5,7 +5,7 @@
 #include "api/errors.h"
 #include "api/text.h"
 #include "api/version.h"
-#include "nlohmann/json.hpp"
+#include "contract/json_writer.h"
 #include "sparsesel.h"
 #include "stages/variant.h"
 #include "transport/device_group.h"
@@ -13,82 +13,96 @@
 namespace sparsesel {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 #if defined(SPARSESEL_HAS_CUDA)
 constexpr bool kHasCuda = true;
 #else
 constexpr bool kHasCuda = false;
 #endif
 
-Json Transport(const char* name, const char* memory, const char* obstacle) {
-  Json entry{{"name", name}, {"memory", memory}, {"available", obstacle == nullptr}};
-  if (obstacle != nullptr) entry["reason"] = obstacle;
-  return entry;
+void WriteTransport(const char* name, const char* memory, const char* obstacle, JsonWriter* json) {
+  json->BeginObject();
+  json->Member("name", name);
+  json->Member("memory", memory);
+  json->Member("available", obstacle == nullptr);
+  if (obstacle != nullptr) json->Member("reason", obstacle);
+  json->EndObject();
 }
 
-Json TransportsJson(const char* no_devices) {
-  return Json::array({
-      Transport("threads", "host", nullptr),
-      Transport("custom", "host", nullptr),
-      Transport("bootstrap", "host", nullptr),
-      Transport("mpi", "host", "not offered by this version"),
-      Transport("peer", "device", no_devices),
-      Transport("nccl", "device", "not offered by this version"),
-  });
+void WriteTransports(const char* no_devices, JsonWriter* json) {
+  json->BeginArray();
+  WriteTransport("threads", "host", nullptr, json);
+  WriteTransport("custom", "host", nullptr, json);
+  WriteTransport("bootstrap", "host", nullptr, json);
+  WriteTransport("mpi", "host", "not offered by this version", json);
+  WriteTransport("peer", "device", no_devices, json);
+  WriteTransport("nccl", "device", "not offered by this version", json);
+  json->EndArray();
 }
 
-Json VariantsJson() {
-  Json list = Json::array();
+void WriteVariants(JsonWriter* json) {
+  json->BeginArray();
   for (const Variant& variant : Variants()) {
-    Json stages = Json::array();
+    json->BeginObject();
+    json->Member("name", variant.name);
+    json->Key("stages");
+    json->BeginArray();
     for (auto stage = static_cast<int32_t>(variant.first);
          stage <= static_cast<int32_t>(variant.last); ++stage) {
-      stages.push_back(StageName(Stage{stage}));
+      json->Value(StageName(Stage{stage}));
     }
-    Json compositions = Json::array();
-    if ((variant.compositions & kInReplicated) != 0) compositions.push_back("replicated");
-    if ((variant.compositions & kInOwner) != 0) compositions.push_back("owner");
-    Json entry{{"name", variant.name},
-               {"stages", stages},
-               {"compositions", compositions},
-               {"memory", variant.memory == SPARSESEL_MEMORY_HOST ? "host" : "device"},
-               {"revision", variant.revision}};
+    json->EndArray();
+    json->Key("compositions");
+    json->BeginArray();
+    if ((variant.compositions & kInReplicated) != 0) json->Value("replicated");
+    if ((variant.compositions & kInOwner) != 0) json->Value("owner");
+    json->EndArray();
+    json->Member("memory", variant.memory == SPARSESEL_MEMORY_HOST ? "host" : "device");
+    json->Member("revision", variant.revision);
     // {0} stands for no parameter.
     if (!(variant.configurations.size() == 1 && variant.configurations[0] == 0)) {
-      Json configurations = Json::array();
-      for (const int32_t value : variant.configurations) configurations.push_back(value);
-      entry["configurations"] = configurations;
+      json->ArrayMember("configurations", variant.configurations);
     }
-    list.push_back(entry);
+    json->EndObject();
   }
-  return list;
+  json->EndArray();
 }
 
-Json DevicesJson(const std::vector<DeviceDescription>& devices) {
-  Json list = Json::array();
+void WriteDevices(const std::vector<DeviceDescription>& devices, JsonWriter* json) {
+  json->BeginArray();
   for (const DeviceDescription& device : devices) {
-    list.push_back({{"ordinal", device.ordinal},
-                    {"name", device.name},
-                    {"compute_capability", device.compute_capability},
-                    {"processors", device.processors},
-                    {"memory_bytes", device.memory},
-                    {"stores_into", device.stores_into}});
+    json->BeginObject();
+    json->Member("ordinal", device.ordinal);
+    json->Member("name", device.name);
+    json->Member("compute_capability", device.compute_capability);
+    json->Member("processors", device.processors);
+    json->Member("memory_bytes", device.memory);
+    json->ArrayMember("stores_into", device.stores_into);
+    json->EndObject();
   }
-  return list;
+  json->EndArray();
 }
 
-Json SystemJson() {
+std::string SystemJson() {
   std::string reason;
   const std::vector<DeviceDescription> devices = DescribeDevices(&reason);
-  return Json{
-      {"version", VersionString()},
-      {"abi", 0},
-      {"backends", kHasCuda ? Json::array({"host", "cuda"}) : Json::array({"host"})},
-      {"transports", TransportsJson(devices.empty() ? reason.c_str() : nullptr)},
-      {"devices", DevicesJson(devices)},
-      {"variants", VariantsJson()},
-  };
+  std::string text;
+  JsonWriter json(&text);
+  json.BeginObject();
+  json.Member("version", VersionString());
+  json.Member("abi", 0);
+  json.Key("backends");
+  json.BeginArray();
+  json.Value("host");
+  if (kHasCuda) json.Value("cuda");
+  json.EndArray();
+  json.Key("transports");
+  WriteTransports(devices.empty() ? reason.c_str() : nullptr, &json);
+  json.Key("devices");
+  WriteDevices(devices, &json);
+  json.Key("variants");
+  WriteVariants(&json);
+  json.EndObject();
+  return text;
 }
 
 }  // namespace
@@ -99,6 +113,6 @@ sparsesel_status sparsesel_system_json(char* text, size_t size, size_t* needed,
   return sparsesel::Call(error, [&]() -> sparsesel::Status {
     if (needed != nullptr) *needed = 0;
     SPARSESEL_RETURN_IF_ERROR(sparsesel::CheckTextOut(text, size, needed));
-    return sparsesel::CopyTextOut(sparsesel::SystemJson().dump(), text, size, needed);
+    return sparsesel::CopyTextOut(sparsesel::SystemJson(), text, size, needed);
   });
 }

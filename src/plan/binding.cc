@@ -4,7 +4,7 @@
 #include <array>
 #include <utility>
 
-#include "nlohmann/json.hpp"
+#include "contract/json_writer.h"
 #include "plan/binding_state.h"
 #include "plan/io_check.h"
 
@@ -104,18 +104,24 @@ void Binding::Stats(sparsesel_stats* stats) const {
 }
 
 Status Binding::ToJson(std::string* json) const {
-  nlohmann::ordered_json capacities = nlohmann::ordered_json::array();
+  json->clear();
+  JsonWriter writer(json);
+  writer.BeginObject();
+  writer.Member("digest", state_->digest);
+  writer.Member("slots", state_->slots.size());
+  writer.Key("capacities");
+  writer.BeginArray();
   for (const BoundCapacity& bound : state_->capacities) {
-    capacities.push_back({{"capacity", bound.capacity},
-                          {"composition", CompositionName(bound.composition.kind)},
-                          {"child_plans", ChildPlanNames(bound.composition)},
-                          {"tile_rows", bound.executor->tile_rows()},
-                          {"workspace_bytes", bound.executor->workspace_bytes()}});
+    writer.BeginObject();
+    writer.Member("capacity", bound.capacity);
+    writer.Member("composition", CompositionName(bound.composition.kind));
+    writer.ArrayMember("child_plans", ChildPlanNames(bound.composition));
+    writer.Member("tile_rows", bound.executor->tile_rows());
+    writer.Member("workspace_bytes", bound.executor->workspace_bytes());
+    writer.EndObject();
   }
-  const nlohmann::ordered_json document = {{"digest", state_->digest},
-                                           {"slots", state_->slots.size()},
-                                           {"capacities", std::move(capacities)}};
-  *json = document.dump(2);
+  writer.EndArray();
+  writer.EndObject();
   return {};
 }
 

@@ -62,6 +62,7 @@ class Search {
   Trials& trials_;
   int64_t begin_ = 0;
   bool out_of_time_ = false;
+  bool alone_[2] = {};  // one composition of the kind, or none: replicated, owner
 
   // Of the capacity at hand.
   std::vector<double> times_;  // ns by composition; 0: not measured
@@ -108,6 +109,8 @@ void Search::Propose(Step step) {
     const Composition& best = compositions_[Best(composition.kind)];
     const Composition& first = compositions_[FirstOf(composition.kind)];
     const bool prefix = Is(composition, Stage::kExchange, "exchange.prefix");
+    // The only one of its kind needs no choosing.
+    if (alone_[composition.kind == SPARSESEL_COMPOSITION_OWNER ? 1 : 0]) continue;
     bool wanted = false;
     switch (step) {
       case Step::kWholeLists:
@@ -208,6 +211,11 @@ Status Search::Run(std::vector<CapacityChoice>* choices) {
   });
   SPARSESEL_RETURN_IF_ERROR(comm_.AllGatherOrFail(local, nullptr, nullptr, 0));
 
+  for (const int32_t kind : {SPARSESEL_COMPOSITION_REPLICATED, SPARSESEL_COMPOSITION_OWNER}) {
+    alone_[kind - SPARSESEL_COMPOSITION_REPLICATED] =
+        std::count_if(compositions_.begin(), compositions_.end(),
+                      [kind](const Composition& c) { return c.kind == kind; }) <= 1;
+  }
   int32_t tuned = 0;
   for (size_t c = 0; c < capacities.size(); ++c) {
     CapacityChoice& choice = (*choices)[c];
