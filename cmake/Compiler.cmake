@@ -34,7 +34,7 @@ set(sparsesel_cxx_warnings -Wconversion -Wno-sign-conversion -Wnon-virtual-dtor
   -Wno-missing-field-initializers) # designated initializers leave the rest zero on purpose
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   # GCC 12 finds overruns inside std::string's own operator+ (its bugs 105329 and 105651).
-  list(APPEND sparsesel_cxx_warnings -Wno-array-bounds -Wno-restrict)
+  list(APPEND sparsesel_cxx_warnings -Wno-array-bounds -Wno-stringop-overflow -Wno-restrict)
 endif()
 
 add_library(sparsesel_warnings INTERFACE)

@@ -96,8 +96,7 @@ TEST_CASE("generated candidates: every distribution, distinct ids, the same each
 
 TEST_CASE("the bundled file: the tool's own reference is what the file expects") {
   Dataset dataset;
-  const Result result =
-      LoadDataset(std::string(SPARSESEL_TEST_DATA_DIR) + "/manpages.safetensors", &dataset);
+  const Result result = LoadDataset(SPARSESEL_TEST_DATA_DIR "/manpages.safetensors", &dataset);
   REQUIRE(result.text.empty());
   REQUIRE(dataset.world() == 16);
   REQUIRE(dataset.rows == 8);

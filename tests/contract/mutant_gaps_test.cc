@@ -249,6 +249,46 @@ TEST_CASE("counts: id 0 is an id like others") {
   }
 }
 
+TEST_CASE("positions: each negative one is absent, also where a row start would make it one") {
+  const Group group(1);
+  Job job = MakeJob(1, 2, 2, {1});
+  job.problems[0].input_kind = SPARSESEL_INPUT_POSITIONS;
+  job.problems[0].score_row_length = 10;
+  const Bound bound(group, job);
+  INFO(Describe(bound.outcomes()));
+  REQUIRE(bound.ok());
+  const float scores[10] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9};
+  const int32_t positions[2] = {-2, 3};
+  const int32_t start = 4;
+  int32_t out[2] = {7, 7};
+  sparsesel_io io = SPARSESEL_IO_INIT;
+  io.rows = 1;
+  io.scores = scores;
+  io.ids = positions;
+  io.row_starts = &start;
+  io.out_ids = out;
+  CHECK(sparsesel_execute(bound.binding(0), &io, nullptr, nullptr) == SPARSESEL_OK);
+  CHECK(out[0] == 3);
+  CHECK(out[1] == -1);
+}
+
+TEST_CASE("sums: what a rank added for its rows in one call is not added in the next") {
+  for (const char* replicate : {"replicate.bf16", "replicate.int32_sum"}) {
+    INFO(replicate);
+    const Group group(3);
+    Job job = MakeJob(3, 20, 30, {8});
+    job.composition = SPARSESEL_COMPOSITION_OWNER;
+    job.child_plans = replicate;
+    const Bound bound(group, job);
+    REQUIRE(bound.ok());
+    uint64_t seed = 0;
+    for (int32_t rows : {8, 2, 8, 5, 1, 7, 3, 8}) {
+      INFO(rows << " rows");
+      CHECK(Check(bound, job, BatchOfKinds(job, rows, ++seed)) == "");
+    }
+  }
+}
+
 TEST_CASE("bf16: a sum that is no byte is an error on the ranks that got it") {
   SpoiltGroup spoilt(2);
   REQUIRE(spoilt.ok());
@@ -276,6 +316,25 @@ TEST_CASE("bf16: a sum that is no byte is an error on the ranks that got it") {
   CHECK(results.outcomes[1].status == SPARSESEL_INTERNAL);
 }
 
+TEST_CASE("what ended a group stays, whatever comes after it") {
+  const Group group(2, ShortLimits(kSecond, 50 * kMillisecond));
+  const Job job = MakeJob(2, 8, 16, {2});
+  const Bound bound(group, job);
+  REQUIRE(bound.ok());
+  sparsesel_io io = SPARSESEL_IO_INIT;  // no rows
+  CHECK(sparsesel_execute(bound.binding(0), &io, nullptr, nullptr) == SPARSESEL_TIMEOUT);
+  sparsesel_stats stats = SPARSESEL_STATS_INIT;
+  CHECK(sparsesel_binding_stats(bound.binding(0), &stats, nullptr) == SPARSESEL_OK);
+  CHECK(stats.timeouts == 1);
+  CHECK(stats.failures == 1);
+  CHECK(sparsesel_comm_abort(group.comm(1), nullptr) == SPARSESEL_OK);
+  for (int32_t rank = 0; rank < 2; ++rank) {
+    sparsesel_comm_info info = SPARSESEL_COMM_INFO_INIT;
+    CHECK(sparsesel_comm_status(group.comm(rank), &info, nullptr) == SPARSESEL_TIMEOUT);
+    CHECK(info.failed_rank == 1);
+  }
+}
+
 TEST_CASE("stats: rows that had to be completed are counted") {
   for (int32_t composition : {SPARSESEL_COMPOSITION_REPLICATED, SPARSESEL_COMPOSITION_OWNER}) {
     const Group group(2);
@@ -287,12 +346,13 @@ TEST_CASE("stats: rows that had to be completed are counted") {
     REQUIRE(bound.ok());
     Batch batch = MakeBatch(job, 5);
     for (int32_t row = 0; row < 5; ++row) {
-      // In the last two rows the winners are on one rank.
+      // In some rows the winners are on one rank: two in a row of one owner, the last of the other.
+      const bool one_rank = row == 1 || row == 2 || row == 4;
       for (int32_t rank = 0; rank < 2; ++rank) {
         oracle::List list;
         list.count = 200;
         for (int32_t i = 0; i < 200; ++i) {
-          const float score = static_cast<float>(row < 3 || rank == 0 ? 1000 - i : -i);
+          const float score = static_cast<float>(!one_rank || rank == 0 ? 1000 - i : -i);
           uint32_t bits;
           std::memcpy(&bits, &score, sizeof(bits));
           list.score_bits.push_back(bits);
@@ -309,10 +369,11 @@ TEST_CASE("stats: rows that had to be completed are counted") {
       refetches[rank] = stats.prefix_refetches;
     }
     if (composition == SPARSESEL_COMPOSITION_REPLICATED) {
-      CHECK(refetches[0] == 2);
-      CHECK(refetches[1] == 2);
+      CHECK(refetches[0] == 3);
+      CHECK(refetches[1] == 3);
     } else {
-      CHECK(refetches[0] + refetches[1] == 2);
+      CHECK(refetches[0] == 2);
+      CHECK(refetches[1] == 1);
     }
   }
 }
@@ -326,6 +387,7 @@ class SlowReader {
     bound_ = std::make_unique<Bound>(group_, job_);
     for (int32_t rank = 0; rank < 2; ++rank) {
       scores_[rank].resize(kLength);
+      out_scores_[rank].resize(kLength);
       ids_[rank].resize(kLength);
       for (int32_t i = 0; i < kLength; ++i) {
         scores_[rank][static_cast<size_t>(i)] = static_cast<float>(i * 7919 % kLength);
@@ -343,6 +405,7 @@ class SlowReader {
     io.scores = scores_[rank].data();
     io.ids = ids_[rank].data();
     io.out_ids = rank == 0 ? out_.data() : nullptr;
+    io.out_scores = out_scores_[rank].data();
     return sparsesel_execute(bound_->binding(rank), &io, nullptr, error);
   }
   // Equal scores stand in order of ids: 2i of rank 0, then 2i + 1 of rank 1.
@@ -362,6 +425,7 @@ class SlowReader {
     Job job = contract::MakeJob(2, kLength, kLength, {1});
     for (sparsesel_problem& problem : job.problems) {
       problem.output_scope = SPARSESEL_SCOPE_OWNED_ROWS;
+      problem.outputs = SPARSESEL_OUTPUT_SCORES;  // the lists are read again at the end
     }
     job.composition = SPARSESEL_COMPOSITION_OWNER;
     job.child_plans = "pack.plain,exchange.full,select.nth_element";
@@ -373,6 +437,7 @@ class SlowReader {
   std::unique_ptr<Bound> bound_;
   std::vector<float> scores_[2];
   std::vector<int32_t> ids_[2];
+  std::vector<float> out_scores_[2];
   std::vector<int32_t> out_ = std::vector<int32_t>(kLength, -1);
 };
 
