@@ -35,8 +35,7 @@ std::vector<T> Tensor(const nlohmann::json& header, const std::string& bytes, si
 
 const Manpages& File() {
   static const Manpages file = [] {
-    std::ifstream stream(SPARSESEL_TEST_DATA_DIR "/manpages.safetensors",
-                         std::ios::binary);
+    std::ifstream stream(SPARSESEL_TEST_DATA_DIR "/manpages.safetensors", std::ios::binary);
     const std::string bytes{std::istreambuf_iterator<char>(stream), {}};
     uint64_t header_size = 0;
     std::memcpy(&header_size, bytes.data(), sizeof(header_size));
