@@ -155,7 +155,9 @@ TEST_CASE("api: texts are written whole or not at all") {
 }
 
 TEST_CASE("api: the system says what there is and why something is not") {
-  const std::string text = TextOf(sparsesel_system_json);
+  std::string text = TextOf(sparsesel_system_json);
+  // How it is laid out is nobody's business.
+  std::erase_if(text, [](char c) { return c == ' ' || c == '\n'; });
   for (const char* part : {"\"version\":\"0.1.0+", "\"backends\":[\"host\"", "\"name\":\"threads\"",
                            "\"name\":\"mpi\"", "\"available\":false,\"reason\":",
                            "\"name\":\"pack.plain\"", "\"devices\":["}) {
