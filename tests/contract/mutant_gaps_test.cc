@@ -1,6 +1,6 @@
 // What only mutants have shown to be untested (tests/mutants): faults that no input brings about,
 // but a peer that is slow, a message that is old, a vote that differs, a clock that stands still.
-#include <atomic>
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <cstdlib>
@@ -254,6 +254,8 @@ TEST_CASE("positions: each negative one is absent, also where a row start would 
   Job job = MakeJob(1, 2, 2, {1});
   job.problems[0].input_kind = SPARSESEL_INPUT_POSITIONS;
   job.problems[0].score_row_length = 10;
+  job.problems[0].id_map = SPARSESEL_ID_OFFSET;
+  job.problems[0].id_offset = 100;
   const Bound bound(group, job);
   INFO(Describe(bound.outcomes()));
   REQUIRE(bound.ok());
@@ -268,7 +270,7 @@ TEST_CASE("positions: each negative one is absent, also where a row start would 
   io.row_starts = &start;
   io.out_ids = out;
   CHECK(sparsesel_execute(bound.binding(0), &io, nullptr, nullptr) == SPARSESEL_OK);
-  CHECK(out[0] == 3);
+  CHECK(out[0] == 103);
   CHECK(out[1] == -1);
 }
 
@@ -335,6 +337,46 @@ TEST_CASE("what ended a group stays, whatever comes after it") {
   }
 }
 
+// Nobody aborts or releases anything meanwhile, which would free the peers as well.
+TEST_CASE("untold: an allocation that fails inside a call leaves no peer waiting") {
+  for (const bool in_race : {false, true}) {
+    bool failed = true;
+    for (int64_t nth = 1; failed; nth += std::max<int64_t>(1, nth / 30)) {
+      INFO("allocation " << nth << " of " << (in_race ? "race" : "prepare"));
+      const Group group(2, ShortLimits(3 * kSecond, 3 * kSecond));
+      const Job job = MakeJob(2, 4, 8, {1, 2});
+      const std::string child_plans = "pack.plain,select.threshold,replicate.all_gather";
+      std::vector<sparsesel_plan*> plans;
+      std::vector<sparsesel_report*> reports(2, nullptr);
+      REQUIRE(AllOk(CreatePlans(group, job, &plans)));
+      if (in_race) REQUIRE(AllOk(Prepare(plans, child_plans)));
+      const Outcomes outcomes = OnEveryRank(2, [&](int32_t rank, sparsesel_error* error) {
+        const auto r = static_cast<size_t>(rank);
+        sparsesel_prepare_options prepare = SPARSESEL_PREPARE_OPTIONS_INIT;
+        prepare.child_plans = child_plans.c_str();
+        sparsesel_race_options race = SPARSESEL_RACE_OPTIONS_INIT;
+        race.time_budget = kMillisecond;
+        race.sample_duration = 1000;
+        race.max_pairs = 16;
+        const auto call = [&] {
+          return in_race ? sparsesel_plan_race(plans[r], &race, &reports[r], error)
+                         : sparsesel_plan_prepare(plans[r], &prepare, error);
+        };
+        if (rank == 0) return call();
+        const AllocationFailure failure(nth);
+        const sparsesel_status status = call();
+        failed = failure.has_happened();
+        return status;
+      });
+      INFO(Describe(outcomes));
+      for (const Outcome& outcome : outcomes) CHECK(outcome.status != SPARSESEL_TIMEOUT);
+      Release(&reports);
+      Release(&plans);
+      REQUIRE(nth < 100'000);
+    }
+  }
+}
+
 TEST_CASE("stats: rows that had to be completed are counted") {
   for (int32_t composition : {SPARSESEL_COMPOSITION_REPLICATED, SPARSESEL_COMPOSITION_OWNER}) {
     const Group group(2);
@@ -356,7 +398,7 @@ TEST_CASE("stats: rows that had to be completed are counted") {
           uint32_t bits;
           std::memcpy(&bits, &score, sizeof(bits));
           list.score_bits.push_back(bits);
-          list.ids.push_back(2 * i + rank);
+          list.ids.push_back(1000 * row + 2 * i + rank);
         }
         SetList(job, rank, row, list, &batch);
       }
@@ -460,19 +502,35 @@ TEST_CASE("workspace: what a slow peer reads is not written by the next execute"
   CHECK(wrong == 0);
 }
 
+// Memory that is given back is spoilt, but there to the end.
+class Spoiler {
+ public:
+  ~Spoiler() {
+    for (void* pointer : spoilt_) std::free(pointer);
+  }
+  sparsesel_allocator callbacks() { return {this, Allocate, Deallocate}; }
+
+ private:
+  static void* Allocate(void*, int32_t, size_t bytes, size_t alignment, const char*) {
+    return std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+  }
+  static void Deallocate(void* context, int32_t, void* pointer, size_t bytes, size_t, const char*) {
+    std::memset(pointer, 0xff, bytes);  // absent: negative ids
+    auto* const self = static_cast<Spoiler*>(context);
+    const std::lock_guard<std::mutex> lock(self->mutex_);
+    self->spoilt_.push_back(pointer);
+  }
+
+  std::mutex mutex_;
+  std::vector<void*> spoilt_;
+};
+
 TEST_CASE("workspace: what a slow peer reads is not freed under it") {
   int wrong = 0;
   for (int round = 0; round < 5; ++round) {
+    Spoiler spoiler;
     sparsesel_comm_options options = ShortLimits();
-    options.allocator = {nullptr,
-                         [](void*, int32_t, size_t bytes, size_t alignment, const char*) {
-                           return std::aligned_alloc(
-                               alignment, (bytes + alignment - 1) / alignment * alignment);
-                         },
-                         [](void*, int32_t, void* pointer, size_t bytes, size_t, const char*) {
-                           std::memset(pointer, 0xff, bytes);  // absent: negative ids
-                           std::free(pointer);
-                         }};
+    options.allocator = spoiler.callbacks();
     SlowReader reader(options);
     REQUIRE(reader.ok());
     const Outcomes outcomes = OnEveryRank(2, [&](int32_t rank, sparsesel_error* error) {
