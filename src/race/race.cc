@@ -95,7 +95,7 @@ class Race {
   template <typename Expected>
   Status FirstWrong(int32_t rows, Expected expected, int32_t* wrong);
   void RunHoldouts(size_t contest, size_t which, Finding* finding, Status* local);
-  void MeasureSpans(size_t contest, Status* local);
+  void MeasureSpans(size_t contest);
   Status GatherFindings(const Status& local);
   void Disqualify(size_t contest, size_t which, const char* input);
   void PickWinner(size_t contest);
@@ -351,13 +351,16 @@ void Race::RunHoldouts(size_t c, size_t which, Finding* finding, Status* local) 
   }
 }
 
-void Race::MeasureSpans(size_t c, Status* local) {
+void Race::MeasureSpans(size_t c) {
   for (size_t which : {kReplicated, kOwner}) {
     if (!states_[c].alive[which]) continue;
     std::array<std::array<double, kSpanRuns>, kStages> runs{};
     for (size_t run = 0; run < kSpanRuns; ++run) {
       SpanTimes spans;
-      KeepFirst(trials_.Run(*contests_[c].executors[which], contests_[c].capacity, &spans), local);
+      // A composition that fails here is out, as with the holdouts; the others go on.
+      const Status status =
+          trials_.Run(*contests_[c].executors[which], contests_[c].capacity, &spans);
+      if (!status.ok()) own_[c * 2 + which].status = status.code();
       for (size_t s = 0; s < kStages; ++s) runs[s][run] = static_cast<double>(spans.stage[s]);
     }
     for (size_t s = 0; s < kStages; ++s) {
@@ -373,7 +376,7 @@ Status Race::CheckHoldouts() {
   std::fill(own_.begin(), own_.end(), Finding{});
   for (size_t c = 0; c < contests_.size(); ++c) {
     PickWinner(c);
-    MeasureSpans(c, &local);
+    MeasureSpans(c);
   }
   bool again = false;
   for (size_t round = 0; round == 0 || (round == 1 && again); ++round) {
