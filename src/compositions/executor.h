@@ -1,5 +1,5 @@
 // What plans and races need of a kind of memory: executors for compositions, and a few operations
-// on buffers. One table per backend; nothing above this file knows host from device.
+// on buffers. One table per backend; above this file, host and device differ in a few checks only.
 #ifndef SPARSESEL_COMPOSITIONS_EXECUTOR_H_
 #define SPARSESEL_COMPOSITIONS_EXECUTOR_H_
 

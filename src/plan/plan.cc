@@ -252,9 +252,8 @@ Status Plan::State::Race(const RaceOptions& options, std::shared_ptr<const Repor
   made->world = comm->world();
   made->problem = job.problem;
   made->seed = options.seed;
-  made->transport = job.world >= 1 && backend->memory == SPARSESEL_MEMORY_HOST
-                        ? comm->host_channel_table().name
-                        : "device";
+  made->transport =
+      backend->memory == SPARSESEL_MEMORY_HOST ? comm->host_channel_table().name : "peer";
   const Status raced =
       RaceCapacities(options, options.has_trial_io ? &trial_rows : nullptr, made.get());
   if (!raced.ok()) return raced;
@@ -323,8 +322,7 @@ Status Plan::State::RaceCapacities(const RaceOptions& options, TrialIo* trial_io
   settings.max_pairs = options.max_pairs;
   settings.trial_io = trial_io;
   settings.progress = options.progress;
-  SPARSESEL_RETURN_IF_ERROR(
-      RunRace(*comm, *backend, job, settings, *trials, contests, &report->digest));
+  SPARSESEL_RETURN_IF_ERROR(RunRace(*comm, job, settings, *trials, contests, &report->digest));
 
   for (const size_t c : measured) {
     choices[c].winner = report->capacities[c].outcome.winner - SPARSESEL_COMPOSITION_REPLICATED;

@@ -13,7 +13,7 @@ namespace sparsesel {
 struct DecisionRule {
   double margin = 0.02;       // owner must be faster by this fraction
   double error_level = 0.05;  // over all looks, divided evenly among them
-  int32_t looks = 3;          // 16, 32, 64 pairs
+  int32_t looks = 3;          // at a quarter, a half and all of the pairs
 };
 
 // The state after a look.

@@ -45,14 +45,9 @@ bool Coin(uint64_t seed, uint64_t contest, uint64_t pair) {
 // failed locally keeps executing with its peers.
 class Race {
  public:
-  Race(Comm& comm, const Backend& backend, const Job& job, const RaceSettings& settings,
-       Trials& trials, std::vector<Contest>& contests)
-      : comm_(comm),
-        backend_(backend),
-        job_(job),
-        settings_(settings),
-        trials_(trials),
-        contests_(contests) {}
+  Race(Comm& comm, const Job& job, const RaceSettings& settings, Trials& trials,
+       std::vector<Contest>& contests)
+      : comm_(comm), job_(job), settings_(settings), trials_(trials), contests_(contests) {}
 
   Status Run(uint64_t* digest) {
     begin_ = comm_.environment().Now();
@@ -101,7 +96,6 @@ class Race {
   void PickWinner(size_t contest);
 
   Comm& comm_;
-  const Backend& backend_;
   const Job& job_;
   const RaceSettings& settings_;
   Trials& trials_;
@@ -471,9 +465,9 @@ Status Race::Agree(uint64_t* digest) {
 
 }  // namespace
 
-Status RunRace(Comm& comm, const Backend& backend, const Job& job, const RaceSettings& settings,
-               Trials& trials, std::vector<Contest>& contests, uint64_t* digest) {
-  return Race(comm, backend, job, settings, trials, contests).Run(digest);
+Status RunRace(Comm& comm, const Job& job, const RaceSettings& settings, Trials& trials,
+               std::vector<Contest>& contests, uint64_t* digest) {
+  return Race(comm, job, settings, trials, contests).Run(digest);
 }
 
 }  // namespace sparsesel

@@ -36,8 +36,8 @@ struct Contest {
 // Fills in the contests' reports, winners included. Collective; at most nine control-plane
 // all-gathers. WRONG_RESULT when a capacity has no exact composition; MISMATCH when ranks did not
 // reach one decision.
-Status RunRace(Comm& comm, const Backend& backend, const Job& job, const RaceSettings& settings,
-               Trials& trials, std::vector<Contest>& contests, uint64_t* digest);
+Status RunRace(Comm& comm, const Job& job, const RaceSettings& settings, Trials& trials,
+               std::vector<Contest>& contests, uint64_t* digest);
 
 }  // namespace sparsesel
 

@@ -1,5 +1,5 @@
 // Variants: the named implementations of a contiguous span of stages. A composition is a list of
-// them, so adding one touches its own file and one line of variant_table.cc.
+// them. CONTRIBUTING says which files adding one touches.
 #ifndef SPARSESEL_STAGES_VARIANT_H_
 #define SPARSESEL_STAGES_VARIANT_H_
 
@@ -33,7 +33,8 @@ struct Variant {
   int32_t memory;         // SPARSESEL_MEMORY_...
   int32_t revision;       // raised whenever the code behind the name changes its behaviour
   std::span<const int32_t> configurations;  // values of its one parameter; {0} if it has none
-  // Alone: whether it can run this job at all. What neighbours must agree on is Compatible()'s.
+  // Alone: whether it can run this job at all. What neighbours must agree on is
+  // for EnumerateCompositions.
   bool (*supports)(const Job& job, const Topology& topology, int32_t configuration);
 };
 
