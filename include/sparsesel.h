@@ -546,7 +546,7 @@ typedef struct sparsesel_race_options {
   uint64_t seed;            /* of the order of trials and of the holdouts; the same on all ranks */
   uint64_t time_budget;     /* ns for the whole call's measuring; 0 is 2 s */
   uint64_t sample_duration; /* least ns of one sample; 0 is 200 us */
-  int32_t max_pairs;        /* 16, 32, 64 or 128; 0 is 64 */
+  int32_t max_pairs;        /* 16, 32, 64 or 128; 0 is 128 */
   int32_t confidence_ppm;   /* the error level over all looks; 0 is 50000 (5%) */
   const sparsesel_io* trial_io; /* optional: this rank's input to time on, all ranks or none; its
                                    first rows, at most 61, repeat to fill a capacity; outputs are

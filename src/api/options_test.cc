@@ -205,13 +205,13 @@ TEST_CASE("race options: defaults, conversions, refusals") {
   REQUIRE(defaults.invalid.ok());
   REQUIRE(defaults.margin == 0.02);
   REQUIRE(defaults.error_level == 0.05);
-  REQUIRE(defaults.max_pairs == 64);
+  REQUIRE(defaults.max_pairs == 128);
   REQUIRE(!defaults.has_trial_io);
 
   sparsesel_race_options options = SPARSESEL_RACE_OPTIONS_INIT;
   options.margin_ppm = 50000;
   options.confidence_ppm = 10000;
-  options.max_pairs = 128;
+  options.max_pairs = 64;
   sparsesel_io io = SPARSESEL_IO_INIT;
   io.rows = 3;
   options.trial_io = &io;
@@ -219,7 +219,7 @@ TEST_CASE("race options: defaults, conversions, refusals") {
   REQUIRE(parsed.invalid.ok());
   REQUIRE(parsed.margin == Approx(0.05));
   REQUIRE(parsed.error_level == Approx(0.01));
-  REQUIRE(parsed.max_pairs == 128);
+  REQUIRE(parsed.max_pairs == 64);
   REQUIRE(parsed.has_trial_io);
   REQUIRE(parsed.trial_io.rows == 3);
 

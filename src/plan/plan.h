@@ -30,7 +30,7 @@ struct RaceOptions {
   uint64_t seed = 0;
   uint64_t time_budget = 2'000'000'000;
   uint64_t sample_duration = 200'000;
-  int32_t max_pairs = 64;
+  int32_t max_pairs = 128;
   bool has_trial_io = false;
   sparsesel_io trial_io{};
   sparsesel_progress progress{};

@@ -44,6 +44,8 @@ size_t BoundRank(size_t n, double level) {
   return rank;
 }
 
+double LevelOf(const DecisionRule& rule) { return rule.error_level / std::max(rule.looks, 1); }
+
 // Linear between the two nearest order statistics.
 double Quantile(const std::vector<double>& sorted, double fraction) {
   const double place = fraction * static_cast<double>(sorted.size() - 1);
@@ -53,6 +55,12 @@ double Quantile(const std::vector<double>& sorted, double fraction) {
 }
 
 }  // namespace
+
+int32_t FewestPairs(const DecisionRule& rule) {
+  size_t pairs = 1;
+  while (pairs < kMostPairs && BoundRank(pairs, LevelOf(rule)) == 0) ++pairs;
+  return static_cast<int32_t>(pairs);
+}
 
 Verdict Judge(std::span<const double> replicated, std::span<const double> owner,
               const DecisionRule& rule, bool last_look) {
@@ -73,7 +81,7 @@ Verdict Judge(std::span<const double> replicated, std::span<const double> owner,
   std::sort(ratios.begin(), ratios.end());
   verdict.ratio = Quantile(ratios, 0.5);
 
-  const double level = rule.error_level / std::max(rule.looks, 1);
+  const double level = LevelOf(rule);
   const size_t bound = BoundRank(pairs, level);
   if (bound == 0) return verdict;
   verdict.ratio_low = ratios[bound - 1];

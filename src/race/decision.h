@@ -13,8 +13,11 @@ namespace sparsesel {
 struct DecisionRule {
   double margin = 0.02;       // owner must be faster by this fraction
   double error_level = 0.05;  // over all looks, divided evenly among them
-  int32_t looks = 3;          // at a quarter, a half and all of the pairs
+  int32_t looks = 3;
 };
+
+// The fewest pairs after which a look can decide.
+int32_t FewestPairs(const DecisionRule& rule);
 
 // The state after a look.
 struct Verdict {

@@ -15,7 +15,7 @@ namespace sparsesel {
 namespace {
 
 constexpr int32_t kWarmTrain = 3;
-constexpr int32_t kLooks = 3;  // at a quarter, a half and all of the pairs
+constexpr int32_t kFirstLook = 16;  // pairs
 constexpr int32_t kSpanRuns = 5;
 constexpr int32_t kLongestTrain = 10'000;
 constexpr const char* kNames[2] = {"replicated", "owner"};
@@ -40,6 +40,22 @@ bool Coin(uint64_t seed, uint64_t contest, uint64_t pair) {
   return ((x ^ (x >> 31)) & 1) != 0;
 }
 
+// The numbers of pairs after which a race is judged: soon, so that clear cases cost little, and at
+// the end.
+struct Looks {
+  int32_t count = 0;
+  std::array<int32_t, 3> pairs{};
+};
+
+Looks LooksOf(int32_t max_pairs) {
+  Looks looks;
+  for (const int32_t pairs : {kFirstLook, max_pairs / 2, max_pairs}) {
+    if (looks.count > 0 && pairs <= looks.pairs[static_cast<size_t>(looks.count - 1)]) continue;
+    looks.pairs[static_cast<size_t>(looks.count++)] = std::min(pairs, max_pairs);
+  }
+  return looks;
+}
+
 // Everything a race works with. The phases are its methods, in the order they are run. Each phase
 // ends in one all-gather, which also carries what went wrong on any rank; until then a rank that
 // failed locally keeps executing with its peers.
@@ -53,7 +69,10 @@ class Race {
     begin_ = comm_.environment().Now();
     SPARSESEL_RETURN_IF_ERROR(MakeRows());
     SPARSESEL_RETURN_IF_ERROR(CheckTrialInput());
-    for (int32_t look = 0; look < kLooks; ++look) SPARSESEL_RETURN_IF_ERROR(Look(look));
+    rule_ = settings_.rule;
+    const Looks looks = LooksOf(settings_.max_pairs);
+    rule_.looks = looks.count;
+    for (int32_t look = 0; look < looks.count; ++look) SPARSESEL_RETURN_IF_ERROR(Look(looks, look));
     SPARSESEL_RETURN_IF_ERROR(CheckHoldouts());
     return Agree(digest);
   }
@@ -80,7 +99,7 @@ class Race {
 
   Status MakeRows();
   Status CheckTrialInput();
-  Status Look(int32_t look);
+  Status Look(const Looks& looks, int32_t look);
   Status CheckHoldouts();
   Status Agree(uint64_t* digest);
 
@@ -101,13 +120,14 @@ class Race {
   Trials& trials_;
   std::vector<Contest>& contests_;
   int64_t begin_ = 0;
+  DecisionRule rule_;
 
   RaceRows rows_;
   std::vector<State> states_;
   std::vector<Finding> own_;  // [contest, composition]
   std::vector<Finding> all_;  // [rank, contest, composition]
   std::vector<RowDigest> digests_;
-  std::vector<uint8_t> measured_;  // in the look at hand
+  std::vector<int32_t> taken_;  // pairs, in the look at hand
   std::vector<double> own_samples_;
   std::vector<double> all_samples_;
   int64_t elapsed_ = 0;  // ns, agreed at the last all-gather that carried it
@@ -130,7 +150,7 @@ Status Race::MakeRows() {
   // so before its peers begin to execute.
   const Status memory = Guarded([&]() -> Status {
     states_.resize(contests_.size());
-    measured_.resize(contests_.size());
+    taken_.resize(contests_.size());
     own_.resize(contests_.size() * 2);
     all_.resize(own_.size() * static_cast<size_t>(job_.world));
     digests_.resize(static_cast<size_t>(most));
@@ -236,24 +256,27 @@ Status Race::CheckTrialInput() {
 }
 
 // Takes the samples of one look for every undecided capacity, gathers them and judges.
-Status Race::Look(int32_t look) {
-  const int32_t target = settings_.max_pairs >> (kLooks - 1 - look);
-  std::fill(measured_.begin(), measured_.end(), uint8_t{0});
+Status Race::Look(const Looks& looks, int32_t look) {
+  const bool last = look == looks.count - 1;
+  std::fill(taken_.begin(), taken_.end(), 0);
   double left = static_cast<double>(settings_.time_budget - elapsed_);
   size_t used = 1;
   for (size_t c = 0; c < contests_.size(); ++c) {
     State& state = states_[c];
     if (state.verdict.decided || !state.alive[kReplicated] || !state.alive[kOwner]) continue;
-    const int32_t pairs = target - state.pairs;
-    const double cost =
-        pairs * (state.train[0] * state.estimate[0] + state.train[1] * state.estimate[1]);
-    // Ranks agree on what fits, since they agree on estimates and on the time gone by.
+    const double cost = state.train[0] * state.estimate[0] + state.train[1] * state.estimate[1];
+    // Ranks agree on what fits, since they agree on estimates and on the time gone by. Where not
+    // all pairs fit, fewer are worth their time if they can decide.
+    const int32_t wanted = looks.pairs[static_cast<size_t>(look)] - state.pairs;
     if (cost > left) continue;
-    left -= cost;
-    measured_[c] = 1;
-    Step(0.2 + 0.2 * (look + static_cast<double>(c) / static_cast<double>(contests_.size())),
+    const int32_t pairs = cost * wanted <= left ? wanted : static_cast<int32_t>(left / cost);
+    if (state.pairs + pairs < FewestPairs(rule_)) continue;
+    left -= cost * pairs;
+    taken_[c] = pairs;
+    Step(0.2 + 0.6 * (look + static_cast<double>(c) / static_cast<double>(contests_.size())) /
+                   looks.count,
          "racing");
-    for (int32_t pair = state.pairs; pair < target; ++pair) {
+    for (int32_t pair = state.pairs; pair < state.pairs + pairs; ++pair) {
       const bool owner_first = Coin(settings_.seed, c, static_cast<uint64_t>(pair));
       double ns[2] = {0, 0};
       for (int32_t turn = 0; turn < 2; ++turn) {
@@ -283,15 +306,14 @@ Status Race::Look(int32_t look) {
   elapsed_ = static_cast<int64_t>(std::clamp(slowest(0), 0.0, 1e18));
   size_t index = 1;
   for (size_t c = 0; c < contests_.size(); ++c) {
-    if (measured_[c] == 0) continue;
+    if (taken_[c] == 0) continue;
     State& state = states_[c];
-    for (; state.pairs < target; ++state.pairs) {
+    for (const int32_t until = state.pairs + taken_[c]; state.pairs < until; ++state.pairs) {
       for (size_t which : {kReplicated, kOwner}) {
         state.samples[which].push_back(slowest(index++));
       }
     }
-    state.verdict = Judge(state.samples[kReplicated], state.samples[kOwner], settings_.rule,
-                          look == kLooks - 1);
+    state.verdict = Judge(state.samples[kReplicated], state.samples[kOwner], rule_, last);
   }
   return {};
 }

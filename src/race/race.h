@@ -21,7 +21,7 @@ struct RaceSettings {
   uint64_t seed = 0;
   int64_t time_budget = 0;      // ns
   int64_t sample_duration = 0;  // ns
-  int32_t max_pairs = 64;
+  int32_t max_pairs = 128;
   TrialIo* trial_io = nullptr;  // a caller's own trial rows, of all ranks or of none
   sparsesel_progress progress{};
 };
