@@ -7,6 +7,10 @@
 // so nobody still reads the half that step e writes. For that, every step sends a header packet to
 // every peer, rows or not. The epoch lives in device memory, so eager launches and replays mix.
 //
+// Where ranks share a device, a rank must hold little of it while it waits, or the rank it waits
+// for finds no room for its own kernels. There the headers are sent last, after everything else has
+// been stored, and one small block (LaunchAwait) waits for them before anything larger is launched.
+//
 // A wait is bounded by a limit in device memory. When it expires, or a peer has poisoned this rank,
 // the rank's failure word is set, its peers are poisoned, and this and all later steps end at once
 // with empty output.
@@ -90,10 +94,15 @@ struct PeerHeader {
 };
 
 // Packs this rank's rows and stores them into the inboxes of all ranks, or of each row's owner;
-// begins a new epoch.
+// begins a new epoch. `headers_last`: see above.
 cudaError_t LaunchPushRecords(const PeerEnd& end, const PeerHeader& header, const PeerRows& rows,
-                              const CandidateArrays& input, bool to_owner, uint32_t* status_word,
-                              int32_t blocks, cudaStream_t stream);
+                              const CandidateArrays& input, bool to_owner, bool headers_last,
+                              uint32_t* status_word, int32_t blocks, cudaStream_t stream);
+
+enum class PeerPhase { kRecords, kAnswers };
+// Waits with one block for every rank's header of the step's records or answers.
+cudaError_t LaunchAwait(const PeerEnd& end, PeerPhase phase, uint32_t* status_word,
+                        cudaStream_t stream);
 
 // Waits for every rank's header and for the lists of the rows this rank selects (all, or those it
 // owns), and stores them as records: list l of row r at lists + (l * rows.rows + r - rows.begin) *
@@ -104,7 +113,7 @@ cudaError_t LaunchCollectRecords(const PeerEnd& end, const PeerHeader& header, c
 
 // Answers of the owned rows, [rows.rows, words] by row of the step, into everybody's inbox.
 cudaError_t LaunchPushAnswers(const PeerEnd& end, const PeerRows& rows, const int32_t* answers,
-                              int32_t blocks, cudaStream_t stream);
+                              bool headers_last, int32_t blocks, cudaStream_t stream);
 
 struct AnswerOutput {
   int32_t* ids = nullptr;
@@ -115,7 +124,8 @@ struct AnswerOutput {
   int32_t k = 0;
 };
 
-// Waits for the answers of all rows of the step and writes them out.
+// Waits for the answers of all rows of the step and writes them out; row 0 of `output` is
+// rows.begin.
 cudaError_t LaunchCollectAnswers(const PeerEnd& end, const PeerRows& rows,
                                  const AnswerOutput& output, uint32_t* status_word, int32_t blocks,
                                  cudaStream_t stream);

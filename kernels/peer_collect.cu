@@ -29,6 +29,16 @@ __device__ void AwaitHeaders(const PeerEnd& end, const PeerHeader& header, int64
   }
 }
 
+// Waits for the headers alone, with as little of the device as can be.
+__global__ void AwaitKernel(const __grid_constant__ PeerEnd end, int64_t place,
+                            uint32_t* status_word) {
+  PeerState* const own = end.state[end.rank];
+  AwaitHeaders(end, {}, place, LoadWord(&own->epoch), false);
+  __syncthreads();
+  const uint32_t failure = LoadWord(&own->failure);
+  if (status_word != nullptr && threadIdx.x == 0 && failure != 0) *status_word = failure;
+}
+
 struct ListLengths {
   int32_t of[kMaxPeers];
 };
@@ -83,14 +93,14 @@ __global__ void __launch_bounds__(kThreads)
   for (int64_t item = blockIdx.x; item < int64_t{rows.rows} * chunks; item += gridDim.x) {
     const auto slot = static_cast<int32_t>(item / chunks);
     const int32_t pair = static_cast<int32_t>(item % chunks) * kThreads + threadIdx.x;
-    const int64_t row = rows.begin + slot;
+    const int64_t row = slot;
     if (pair >= pairs) continue;
     int32_t word[2] = {-1, -1};
-    const bool active = IsActive(rows, static_cast<int32_t>(row));
+    const bool active = IsActive(rows, rows.begin + slot);
     if (active) {
       uint4 packet;
       const int32_t owner =
-          OwnerOfRow(rows.deal_rows, end.world, static_cast<int32_t>(row) - rows.deal_begin);
+          OwnerOfRow(rows.deal_rows, end.world, rows.begin + slot - rows.deal_begin);
       if (LoadWord(&own->failure) == 0 &&
           AwaitPacket(end, answers + int64_t{slot} * pairs + pair, epoch, owner, &packet)) {
         word[0] = static_cast<int32_t>(packet.x);
@@ -188,6 +198,14 @@ cudaError_t LaunchCollectRecords(const PeerEnd& end, const PeerHeader& header, c
   return cudaPeekAtLastError();
 }
 
+cudaError_t LaunchAwait(const PeerEnd& end, PeerPhase phase, uint32_t* status_word,
+                        cudaStream_t stream) {
+  const int64_t place =
+      phase == PeerPhase::kRecords ? end.shape.header() : end.shape.answer_header();
+  AwaitKernel<<<1, kMaxPeers, 0, stream>>>(end, place, status_word);
+  return cudaPeekAtLastError();
+}
+
 cudaError_t LaunchCollectAnswers(const PeerEnd& end, const PeerRows& rows,
                                  const AnswerOutput& output, uint32_t* status_word, int32_t blocks,
                                  cudaStream_t stream) {
@@ -212,6 +230,7 @@ cudaError_t PreparePeerCollect() {
   const auto load = [&](auto* kernel) {
     if (error == cudaSuccess) error = cudaFuncGetAttributes(&attributes, kernel);
   };
+  load(AwaitKernel);
   load(CollectRecordsKernel);
   load(CollectAnswersKernel);
   load(EmptyOnFailureKernel);

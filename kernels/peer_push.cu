@@ -15,18 +15,37 @@ __device__ __forceinline__ bool IsActive(const PeerRows& rows, int32_t row) {
   return rows.active_rows == nullptr || row < *rows.active_rows;
 }
 
+__device__ __forceinline__ void SendHeaders(const PeerEnd& end, int64_t place,
+                                            const PeerHeader& header, uint32_t epoch) {
+  for (int32_t peer = threadIdx.x; peer < end.world; peer += kThreads) {
+    StorePacket(InboxHalf(end, peer, epoch) + place + end.rank, header.digest, header.rows, epoch);
+  }
+}
+
+// Whether this block is the last of its launch to come here; all that the others have stored is
+// then visible to whoever sees what this one stores.
+__device__ bool IsLastBlock(PeerState* own) {
+  __shared__ bool last;
+  __threadfence_system();
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    last = atomicAdd(&own->blocks_done, 1u) + 1 == gridDim.x;
+    if (last) own->blocks_done = 0;
+    __threadfence_system();
+  }
+  __syncthreads();
+  return last;
+}
+
 __global__ void __launch_bounds__(kThreads)
     PushRecordsKernel(const __grid_constant__ PeerEnd end, PeerHeader header, PeerRows rows,
                       const __grid_constant__ CandidateArrays input, bool to_owner,
-                      uint32_t* status_word) {
+                      bool headers_last, uint32_t* status_word) {
   PeerState* const own = end.state[end.rank];
   const uint32_t epoch = NextEpoch(LoadWord(&own->epoch));
   const int64_t list = int64_t{end.rank} * end.shape.rows * end.shape.length;
 
-  if (blockIdx.x == 0 && threadIdx.x < end.world) {
-    StorePacket(InboxHalf(end, threadIdx.x, epoch) + end.shape.header() + end.rank, header.digest,
-                header.rows, epoch);
-  }
+  if (blockIdx.x == 0 && !headers_last) SendHeaders(end, end.shape.header(), header, epoch);
   const int32_t chunks = (input.candidates + kChunk - 1) / kChunk;
   const int64_t items = int64_t{rows.rows} * chunks;
   for (int64_t item = blockIdx.x; item < items; item += gridDim.x) {
@@ -53,23 +72,18 @@ __global__ void __launch_bounds__(kThreads)
     }
   }
   // The last block to finish begins the epoch for the kernels that follow in the stream.
-  __syncthreads();
-  if (threadIdx.x != 0) return;
-  __threadfence();
-  if (atomicAdd(&own->blocks_done, 1u) + 1 == gridDim.x) {
-    own->blocks_done = 0;
-    own->epoch = epoch;
-  }
+  if (!IsLastBlock(own)) return;
+  if (headers_last) SendHeaders(end, end.shape.header(), header, epoch);
+  if (threadIdx.x == 0) own->epoch = epoch;
 }
 
 __global__ void __launch_bounds__(kThreads)
-    PushAnswersKernel(const __grid_constant__ PeerEnd end, PeerRows rows, const int32_t* answers) {
-  const uint32_t epoch = LoadWord(&end.state[end.rank]->epoch);
-  if (LoadWord(&end.state[end.rank]->failure) != 0) return;
-  if (blockIdx.x == 0 && threadIdx.x < end.world) {
-    StorePacket(InboxHalf(end, threadIdx.x, epoch) + end.shape.answer_header() + end.rank, 0, 0,
-                epoch);
-  }
+    PushAnswersKernel(const __grid_constant__ PeerEnd end, PeerRows rows, const int32_t* answers,
+                      bool headers_last) {
+  PeerState* const own = end.state[end.rank];
+  const uint32_t epoch = LoadWord(&own->epoch);
+  if (LoadWord(&own->failure) != 0) return;  // what it would send may be wrong
+  if (blockIdx.x == 0 && !headers_last) SendHeaders(end, end.shape.answer_header(), {}, epoch);
   const int32_t pairs = (end.shape.words + 1) / 2;
   const int32_t chunks = (pairs + kChunk - 1) / kChunk;
   const int64_t items = int64_t{rows.rows} * chunks;
@@ -89,6 +103,7 @@ __global__ void __launch_bounds__(kThreads)
       peer = peer + 1 == end.world ? 0 : peer + 1;
     }
   }
+  if (headers_last && IsLastBlock(own)) SendHeaders(end, end.shape.answer_header(), {}, epoch);
 }
 
 int32_t Grid(int64_t items, int32_t blocks) {
@@ -98,11 +113,11 @@ int32_t Grid(int64_t items, int32_t blocks) {
 }  // namespace
 
 cudaError_t LaunchPushRecords(const PeerEnd& end, const PeerHeader& header, const PeerRows& rows,
-                              const CandidateArrays& input, bool to_owner, uint32_t* status_word,
-                              int32_t blocks, cudaStream_t stream) {
+                              const CandidateArrays& input, bool to_owner, bool headers_last,
+                              uint32_t* status_word, int32_t blocks, cudaStream_t stream) {
   const int64_t items = int64_t{rows.rows} * ((input.candidates + kChunk - 1) / kChunk);
-  PushRecordsKernel<<<Grid(items, blocks), kThreads, 0, stream>>>(end, header, rows, input,
-                                                                  to_owner, status_word);
+  PushRecordsKernel<<<Grid(items, blocks), kThreads, 0, stream>>>(
+      end, header, rows, input, to_owner, headers_last, status_word);
   return cudaPeekAtLastError();
 }
 
@@ -114,9 +129,9 @@ cudaError_t PreparePeer() {
 }
 
 cudaError_t LaunchPushAnswers(const PeerEnd& end, const PeerRows& rows, const int32_t* answers,
-                              int32_t blocks, cudaStream_t stream) {
+                              bool headers_last, int32_t blocks, cudaStream_t stream) {
   const int64_t items = int64_t{rows.rows} * (((end.shape.words + 1) / 2 + kChunk - 1) / kChunk);
-  PushAnswersKernel<<<Grid(items, blocks), kThreads, 0, stream>>>(end, rows, answers);
+  PushAnswersKernel<<<Grid(items, blocks), kThreads, 0, stream>>>(end, rows, answers, headers_last);
   return cudaPeekAtLastError();
 }
 

@@ -1,0 +1,36 @@
+// Where a device composition keeps what, and how many rows it handles at once.
+#ifndef SPARSESEL_COMPOSITIONS_DEVICE_DEVICE_LAYOUT_H_
+#define SPARSESEL_COMPOSITIONS_DEVICE_DEVICE_LAYOUT_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "contract/job.h"
+#include "contract/status.h"
+#include "kernels/peer.h"
+
+namespace sparsesel {
+
+struct DeviceLayout {
+  int32_t step = 1;          // rows of one tile
+  int32_t answer_words = 0;  // of a row: k ids, then k scores if wanted
+  // Offsets in the workspace.
+  size_t lists = 0;     // [world, step, longest] records
+  size_t answers = 0;   // [step, answer_words], what owners send
+  size_t keys = 0;      // [step, k], for restoring scores
+  size_t selected = 0;  // [step]
+  size_t scratch = 0;   // of select's general variant, or of ordering by id
+  size_t scratch_bytes = 0;
+  size_t total = 0;
+  size_t peer_visible = 0;
+  kernels::PeerInboxShape inbox;
+};
+
+// The layout with the most rows a step, at most `capacity`, that fits the job's memory limit.
+// `answers`: owners send what they selected. UNSUPPORTED if not even one row fits.
+Status FitDeviceLayout(const Job& job, int32_t capacity, bool answers, size_t scratch_bytes,
+                       DeviceLayout* layout);
+
+}  // namespace sparsesel
+
+#endif  // SPARSESEL_COMPOSITIONS_DEVICE_DEVICE_LAYOUT_H_

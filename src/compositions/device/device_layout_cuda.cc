@@ -1,0 +1,52 @@
+#include "compositions/device/device_layout.h"
+
+namespace sparsesel {
+namespace {
+
+// Rows of one step are bounded so that inboxes stay small whatever the capacity; more rows are
+// tiled.
+constexpr int64_t kLargestInbox = int64_t{256} << 20;
+
+size_t Aligned(size_t bytes) { return (bytes + 255) / 256 * 256; }
+
+DeviceLayout LayOut(const Job& job, int32_t step, bool answers, size_t scratch_bytes) {
+  DeviceLayout layout;
+  layout.step = step;
+  const auto rows = static_cast<size_t>(step);
+  const auto world = static_cast<size_t>(job.world);
+  layout.inbox.rows = step;
+  layout.inbox.length = job.longest;
+  layout.inbox.world = job.world;
+  const auto k = static_cast<size_t>(job.problem.k);
+  const bool scores = job.problem.wants_scores();
+  layout.answer_words = scores ? 2 * job.problem.k : job.problem.k;
+  layout.inbox.words = answers ? layout.answer_words : 0;
+  layout.peer_visible = 2 * static_cast<size_t>(layout.inbox.packets()) * sizeof(uint4);
+  layout.answers = Aligned(world * rows * static_cast<size_t>(job.longest) * sizeof(Record));
+  layout.keys = layout.answers + Aligned(rows * static_cast<size_t>(layout.inbox.words) * 4);
+  layout.selected = layout.keys + Aligned(scores ? rows * k * sizeof(uint64_t) : 0);
+  layout.scratch = layout.selected + Aligned(rows * sizeof(int32_t));
+  layout.scratch_bytes = scratch_bytes;
+  layout.total = layout.scratch + Aligned(scratch_bytes);
+  return layout;
+}
+
+}  // namespace
+
+Status FitDeviceLayout(const Job& job, int32_t capacity, bool answers, size_t scratch_bytes,
+                       DeviceLayout* layout) {
+  const uint64_t limit = job.memory_limit;
+  int32_t step = capacity;
+  for (;; step = (step + 1) / 2) {
+    *layout = LayOut(job, step, answers, scratch_bytes);
+    const bool small = static_cast<int64_t>(layout->peer_visible) <= kLargestInbox;
+    const bool fits = limit == 0 || layout->total + layout->peer_visible <= limit;
+    if ((small || step == 1) && fits) return {};
+    if (step == 1) break;
+  }
+  return Status::Error(SPARSESEL_UNSUPPORTED,
+                       "memory_limit %d is less than the %d bytes that one row takes", limit,
+                       layout->total + layout->peer_visible);
+}
+
+}  // namespace sparsesel
