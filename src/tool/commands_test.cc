@@ -125,6 +125,27 @@ TEST_CASE("verify: every re-sharding of generated candidates") {
   CHECK(VerifyCommand(job).text.empty());
 }
 
+// Whether a GPU can be used, as the library sees it.
+static bool HasGpu() {
+  std::vector<char> json(1 << 16);
+  size_t needed = 0;
+  REQUIRE(sparsesel_system_json(json.data(), json.size(), &needed, nullptr) == SPARSESEL_OK);
+  return std::string(json.data()).find("\"ordinal\"") != std::string::npos;
+}
+
+TEST_CASE("race and verify: on GPUs, or a line that says why not") {
+  Job job = SmallJob();
+  job.device = "cuda";
+  for (const auto command : {RaceCommand, VerifyCommand}) {
+    const Result result = command(job);
+    CHECK(result.ok() == HasGpu());
+    if (HasGpu()) continue;
+    CHECK(result.exit == kExitError);
+    CHECK_THAT(result.text, Contains("CUDA"));
+    CHECK(result.text.find('\n') == std::string::npos);
+  }
+}
+
 TEST_CASE("info") {
   CHECK(InfoCommand(false).ok());
   CHECK(InfoCommand(true).ok());
@@ -138,7 +159,7 @@ TEST_CASE("capacities by default") {
 
 TEST_CASE("a rank that fails ends the group's call for all") {
   Group group;
-  REQUIRE(Group::Create(3, SPARSESEL_MEMORY_HOST, &group).ok());
+  REQUIRE(Group::Create(3, SPARSESEL_MEMORY_HOST, {}, &group).ok());
   const Result result = group.Run([&](int32_t rank) -> Result {
     if (rank == 1) return Failure("rank 1 has had enough");
     sparsesel_error error = SPARSESEL_ERROR_INIT;

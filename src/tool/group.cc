@@ -18,10 +18,13 @@ Result Guarded(const std::function<Result(int32_t)>& body, int32_t rank) {
 
 }  // namespace
 
-Result Group::Create(int32_t world, int32_t memory, Group* out) {
+Result Group::Create(int32_t world, int32_t memory, const std::vector<int32_t>& devices,
+                     Group* out) {
   sparsesel_error error = SPARSESEL_ERROR_INIT;
   sparsesel_comm_options options = SPARSESEL_COMM_OPTIONS_INIT;
   options.memory = memory;
+  options.devices = devices.data();
+  options.device_count = static_cast<int32_t>(devices.size());
   std::vector<sparsesel_comm*> made(static_cast<size_t>(world));
   const sparsesel_status status = sparsesel_comm_create_local(world, &options, made.data(), &error);
   out->comms_.clear();

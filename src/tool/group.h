@@ -26,8 +26,9 @@ using Binding =
 
 class Group {
  public:
-  // memory: SPARSESEL_MEMORY_...
-  static Result Create(int32_t world, int32_t memory, Group* out);
+  // memory: SPARSESEL_MEMORY_...; devices: of each rank, or empty.
+  static Result Create(int32_t world, int32_t memory, const std::vector<int32_t>& devices,
+                       Group* out);
 
   int32_t world() const { return static_cast<int32_t>(comms_.size()); }
   sparsesel_comm* comm(int32_t rank) const { return comms_[static_cast<size_t>(rank)].get(); }

@@ -64,11 +64,22 @@ Result OpenDataset(Job* job, Dataset* dataset) {
   return {};
 }
 
-Result PreparePlans(const Group& group, const Job& job, const Dataset& dataset, int32_t policy,
-                    Progress* progress, std::vector<Plan>* plans) {
+Result MakeGroup(const Job& job, const Dataset& dataset, Group* group, Placed* placed) {
+  const Memory* const memory = MemoryOf(job.device);
+  if (memory == nullptr) return Failure("--device " + job.device + ": this build has no CUDA");
+  std::vector<int32_t> devices;
+  if (Result r = memory->begin(dataset.world(), &devices); !r.ok()) return r;
+  if (Result r = Group::Create(dataset.world(), memory->kind, devices, group); !r.ok()) return r;
+  return Placed::Create(*memory, dataset, job.k, devices, placed);
+}
+
+Result PreparePlans(const Group& group, const Job& job, const Dataset& dataset,
+                    const Placed& placed, int32_t policy, Progress* progress,
+                    std::vector<Plan>* plans) {
   plans->clear();
   plans->resize(static_cast<size_t>(group.world()));
   return group.Run([&](int32_t rank) -> Result {
+    if (Result r = placed.Use(rank); !r.ok()) return r;
     Plan& plan = (*plans)[static_cast<size_t>(rank)];
     if (Result r = MakePlan(job, dataset, group.comm(rank), rank, policy, &plan); !r.ok()) {
       return r;
@@ -84,11 +95,12 @@ Result PreparePlans(const Group& group, const Job& job, const Dataset& dataset, 
   });
 }
 
-Result BindPlans(const Group& group, const std::vector<Plan>& plans, int32_t composition,
-                 std::vector<Binding>* bindings) {
+Result BindPlans(const Group& group, const Placed& placed, const std::vector<Plan>& plans,
+                 int32_t composition, std::vector<Binding>* bindings) {
   bindings->clear();
   bindings->resize(plans.size());
   return group.Run([&](int32_t rank) -> Result {
+    if (Result r = placed.Use(rank); !r.ok()) return r;
     sparsesel_error error = SPARSESEL_ERROR_INIT;
     sparsesel_binding* made = nullptr;
     const sparsesel_status status = sparsesel_plan_bind(plans[static_cast<size_t>(rank)].get(),

@@ -10,6 +10,7 @@
 #include "tool/dataset.h"
 #include "tool/generate.h"
 #include "tool/group.h"
+#include "tool/memory.h"
 #include "tool/progress.h"
 #include "tool/result.h"
 
@@ -29,10 +30,6 @@ struct Job {
   int32_t executes = 8;  // per capacity
   double budget = 2;     // s of measuring
   uint64_t race_seed = 1;
-
-  int32_t memory() const {
-    return device == "cuda" ? SPARSESEL_MEMORY_DEVICE : SPARSESEL_MEMORY_HOST;
-  }
 };
 
 // Enough for the first look at samples where ranks share few cores.
@@ -45,11 +42,15 @@ int32_t CompositionOf(const std::string& name);
 // Capacities from `rows` down to 1: all of them, or from 16 on by halves.
 std::vector<int32_t> DefaultCapacities(int32_t rows);
 
+// A group for the dataset, which it places in the memory that the job names.
+Result MakeGroup(const Job& job, const Dataset& dataset, Group* group, Placed* placed);
+
 // Plans of every rank, prepared. The policy: SPARSESEL_RACE_...
-Result PreparePlans(const Group& group, const Job& job, const Dataset& dataset, int32_t policy,
-                    Progress* progress, std::vector<Plan>* plans);
-Result BindPlans(const Group& group, const std::vector<Plan>& plans, int32_t composition,
-                 std::vector<Binding>* bindings);
+Result PreparePlans(const Group& group, const Job& job, const Dataset& dataset,
+                    const Placed& placed, int32_t policy, Progress* progress,
+                    std::vector<Plan>* plans);
+Result BindPlans(const Group& group, const Placed& placed, const std::vector<Plan>& plans,
+                 int32_t composition, std::vector<Binding>* bindings);
 
 }  // namespace sparsesel_tool
 

@@ -78,7 +78,6 @@ void AddRaceOptions(CLI::App* command, Job* job) {
 }
 
 Result CheckJob(const Job& job) {
-  if (job.device == "cuda") return Failure("--device cuda is not offered by this version");
   std::vector<int32_t> sorted = job.capacities;
   std::sort(sorted.begin(), sorted.end());
   if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end()) {

@@ -10,11 +10,12 @@
 namespace sparsesel_tool {
 namespace {
 
-Result RacePlans(const Group& group, const Job& job, const Dataset& dataset,
+Result RacePlans(const Group& group, const Job& job, const Placed& placed, int32_t rows,
                  const std::vector<Plan>& plans, Progress* progress, Report* report) {
   return group.Run([&](int32_t rank) -> Result {
+    if (Result r = placed.Use(rank); !r.ok()) return r;
     sparsesel_error error = SPARSESEL_ERROR_INIT;
-    const sparsesel_io trial = InputOf(dataset, rank, 0, dataset.rows);
+    const sparsesel_io trial = placed.Io(rank, 0, rows);
     sparsesel_race_options options = SPARSESEL_RACE_OPTIONS_INIT;
     options.seed = job.race_seed;
     options.time_budget = static_cast<uint64_t>(job.budget * 1e9);
@@ -53,7 +54,8 @@ Result RaceCommand(Job job) {
   Dataset dataset;
   if (Result r = OpenDataset(&job, &dataset); !r.ok()) return r;
   Group group;
-  if (Result r = Group::Create(dataset.world(), job.memory(), &group); !r.ok()) return r;
+  Placed placed;
+  if (Result r = MakeGroup(job, dataset, &group, &placed); !r.ok()) return r;
   std::printf("%s: %d ranks, %d rows, k = %d\n", dataset.name.c_str(), dataset.world(),
               dataset.rows, job.k);
   std::fflush(stdout);
@@ -62,21 +64,23 @@ Result RaceCommand(Job job) {
   Report report;
   {
     Progress progress;
-    Result r = PreparePlans(group, job, dataset, SPARSESEL_RACE_CONSERVATIVE, &progress, &plans);
-    if (r.ok()) r = RacePlans(group, job, dataset, plans, &progress, &report);
+    Result r =
+        PreparePlans(group, job, dataset, placed, SPARSESEL_RACE_CONSERVATIVE, &progress, &plans);
+    if (r.ok()) r = RacePlans(group, job, placed, dataset.rows, plans, &progress, &report);
     if (!r.ok()) return r;
   }
   if (Result r = ShowReport(job, report.get()); !r.ok()) return r;
 
   std::vector<Binding> bindings;
-  if (Result r = BindPlans(group, plans, CompositionOf(job.composition), &bindings); !r.ok()) {
+  if (Result r = BindPlans(group, placed, plans, CompositionOf(job.composition), &bindings);
+      !r.ok()) {
     return r;
   }
   plans.clear();  // a binding outlives its plan
   const Truth truth = TruthOf(dataset, job.k);
   ReplayCount count;
-  if (Result r =
-          Replay(group, dataset, truth, job.k, job.capacities, job.executes, bindings, &count);
+  if (Result r = Replay(group, placed, dataset.rows, truth, job.k, job.capacities, job.executes,
+                        bindings, &count);
       !r.ok()) {
     return r;
   }

@@ -16,36 +16,32 @@ int64_t CountWrong(const std::vector<int32_t>& ids, const int32_t* expected) {
 
 }  // namespace
 
-sparsesel_io InputOf(const Dataset& dataset, int32_t rank, int32_t first, int32_t rows) {
-  const RankLists& lists = dataset.ranks[static_cast<size_t>(rank)];
-  const size_t offset = static_cast<size_t>(first) * static_cast<size_t>(lists.candidates);
-  sparsesel_io io = SPARSESEL_IO_INIT;
-  io.rows = rows;
-  io.scores = lists.scores.data() + offset;
-  io.ids = lists.ids.data() + offset;
-  io.counts = lists.counts.empty() ? nullptr : lists.counts.data() + first;
-  return io;
-}
-
-Result Replay(const Group& group, const Dataset& dataset, const Truth& truth, int32_t k,
-              const std::vector<int32_t>& capacities, int32_t executes,
+Result Replay(const Group& group, const Placed& placed, int32_t dataset_rows, const Truth& truth,
+              int32_t k, const std::vector<int32_t>& capacities, int32_t executes,
               const std::vector<Binding>& bindings, ReplayCount* count) {
   std::atomic<int64_t> wrong{0};
   std::atomic<int64_t> compared{0};
   const Result result = group.Run([&](int32_t rank) -> Result {
-    sparsesel_error error = SPARSESEL_ERROR_INIT;
+    if (Result r = placed.Use(rank); !r.ok()) return r;
+    void* const stream = placed.stream(rank);
     std::vector<int32_t> out;
     for (const int32_t capacity : capacities) {
-      const int32_t rows = std::min(capacity, dataset.rows);
+      const int32_t rows = std::min(capacity, dataset_rows);
       for (int32_t i = 0; i < executes; ++i) {
-        const int32_t first = i % (dataset.rows - rows + 1);
+        const int32_t first = i % (dataset_rows - rows + 1);
         out.assign(static_cast<size_t>(rows) * static_cast<size_t>(k), kPoison);
-        sparsesel_io io = InputOf(dataset, rank, first, rows);
-        io.out_ids = out.data();
+        sparsesel_io io = placed.Io(rank, first, rows);
         io.tag = static_cast<uint64_t>(i);
-        const sparsesel_status status =
-            sparsesel_execute(bindings[static_cast<size_t>(rank)].get(), &io, nullptr, &error);
-        if (status != SPARSESEL_OK) return LibraryResult("execute", status, error);
+        const size_t bytes = out.size() * sizeof(int32_t);
+        if (Result r = placed.memory().copy_in(io.out_ids, out.data(), bytes); !r.ok()) return r;
+        const auto launch = [&]() -> Result {
+          sparsesel_error error = SPARSESEL_ERROR_INIT;
+          const sparsesel_status status =
+              sparsesel_execute(bindings[static_cast<size_t>(rank)].get(), &io, stream, &error);
+          return LibraryResult("execute", status, error);
+        };
+        if (Result r = placed.memory().replay(stream, launch); !r.ok()) return r;
+        if (Result r = placed.memory().copy_out(out.data(), io.out_ids, bytes); !r.ok()) return r;
         wrong += CountWrong(out, truth.ids.data() + int64_t{first} * k);
         compared += rows;
       }

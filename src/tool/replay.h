@@ -8,6 +8,7 @@
 #include "sparsesel.h"
 #include "tool/dataset.h"
 #include "tool/group.h"
+#include "tool/memory.h"
 #include "tool/result.h"
 
 namespace sparsesel_tool {
@@ -20,12 +21,9 @@ struct ReplayCount {
 
 // Runs each of `capacities` `executes` times on every rank, with as many rows and from another
 // first row each time, into poisoned outputs. bindings[rank].
-Result Replay(const Group& group, const Dataset& dataset, const Truth& truth, int32_t k,
-              const std::vector<int32_t>& capacities, int32_t executes,
+Result Replay(const Group& group, const Placed& placed, int32_t dataset_rows, const Truth& truth,
+              int32_t k, const std::vector<int32_t>& capacities, int32_t executes,
               const std::vector<Binding>& bindings, ReplayCount* count);
-
-// The arrays of one rank from row `first` on; without outputs.
-sparsesel_io InputOf(const Dataset& dataset, int32_t rank, int32_t first, int32_t rows);
 
 }  // namespace sparsesel_tool
 

@@ -34,19 +34,22 @@ Result VerifyOne(Job job, Table* table, int64_t* wrong) {
   if (Result r = OpenDataset(&job, &dataset); !r.ok()) return r;
   const Truth truth = TruthOf(dataset, job.k);
   Group group;
-  if (Result r = Group::Create(dataset.world(), job.memory(), &group); !r.ok()) return r;
+  Placed placed;
+  if (Result r = MakeGroup(job, dataset, &group, &placed); !r.ok()) return r;
   std::vector<Plan> plans;
-  if (Result r = PreparePlans(group, job, dataset, SPARSESEL_RACE_OFF, nullptr, &plans); !r.ok()) {
+  if (Result r = PreparePlans(group, job, dataset, placed, SPARSESEL_RACE_OFF, nullptr, &plans);
+      !r.ok()) {
     return r;
   }
   for (const std::string& composition : Compositions(job)) {
     std::vector<Binding> bindings;
-    if (Result r = BindPlans(group, plans, CompositionOf(composition), &bindings); !r.ok()) {
+    if (Result r = BindPlans(group, placed, plans, CompositionOf(composition), &bindings);
+        !r.ok()) {
       return r;
     }
     ReplayCount count;
-    if (Result r =
-            Replay(group, dataset, truth, job.k, job.capacities, job.executes, bindings, &count);
+    if (Result r = Replay(group, placed, dataset.rows, truth, job.k, job.capacities, job.executes,
+                          bindings, &count);
         !r.ok()) {
       return r;
     }
