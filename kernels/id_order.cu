@@ -14,7 +14,7 @@ constexpr int64_t kMaxBlocks = 1 << 16;
 constexpr size_t kWorkspaceBlocks = 264;
 
 struct IdElement {
-  uint64_t order;  // id, then slot
+  uint64_t order;  // id, then source or slot
   uint32_t score_bits;
   uint32_t unused;
 };
@@ -31,7 +31,9 @@ __global__ void __launch_bounds__(kThreads)
     const uint32_t used = SortSlots(max(1u, count));
     for (uint32_t i = threadIdx.x; i < used; i += kThreads) {
       const bool present = i < count;
-      elements[i] = {present ? static_cast<uint64_t>(ids[i]) << 32 | i : ~uint64_t{0},
+      const uint32_t second =
+          present && args.sources != nullptr ? args.sources[row * args.k + i] : i;
+      elements[i] = {present ? static_cast<uint64_t>(ids[i]) << 32 | second : ~uint64_t{0},
                      present && scores != nullptr ? scores[i] : 0, 0};
     }
     BlockSort(elements, used,

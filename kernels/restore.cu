@@ -54,12 +54,18 @@ __global__ void __launch_bounds__(kThreads)
       if (static_cast<int32_t>(at) >= args.input.length[list]) return {0, -1};
       return records[list * args.input.list_stride + at];
     };
+    uint32_t* const put_sources =
+        args.sources == nullptr ? nullptr : args.sources + row * static_cast<int64_t>(args.k);
+    // Whether a slot's record has to be looked for.
+    const auto wanted = [&](uint64_t key) {
+      return put_sources != nullptr ? key != kAbsentKey : Ambiguous(key);
+    };
     if (threadIdx.x == 0) any_group = 0;
     bool any = false;
     for (uint32_t i = threadIdx.x; i < static_cast<uint32_t>(args.k); i += kThreads) {
       if (i >= count) {
         scores[i] = kMinusInfinityBits;
-      } else if (Ambiguous(keys[i])) {
+      } else if (wanted(keys[i])) {
         scores[i] = kNoSource;
         any = true;
       } else {
@@ -70,7 +76,7 @@ __global__ void __launch_bounds__(kThreads)
 
     for (uint32_t source = threadIdx.x; source < sources; source += kThreads) {
       const uint64_t key = CandidateKey(record_at(source));
-      if (!Ambiguous(key)) continue;
+      if (!wanted(key)) continue;
       const uint32_t slot = FirstSlot(keys, count, key);
       if (slot == count || keys[slot] != key) continue;
       if (slot + 1 < count && keys[slot + 1] == key) {
@@ -85,7 +91,7 @@ __global__ void __launch_bounds__(kThreads)
         const uint32_t source = first + lane;
         const uint64_t key = source < sources ? CandidateKey(record_at(source)) : kAbsentKey;
         uint32_t slot = count;
-        if (Ambiguous(key)) slot = FirstSlot(keys, count, key);
+        if (wanted(key)) slot = FirstSlot(keys, count, key);
         const bool mine =
             slot + 1 < count && keys[slot] == key && keys[slot + 1] == key && slot % kWarps == warp;
         if (__ballot_sync(kFullWarp, mine) == 0) continue;
@@ -103,7 +109,10 @@ __global__ void __launch_bounds__(kThreads)
     }
     __syncthreads();
     for (uint32_t i = threadIdx.x; i < count; i += kThreads) {
-      if (Ambiguous(keys[i])) scores[i] = record_at(scores[i]).score_bits;
+      if (!wanted(keys[i])) continue;
+      const uint32_t source = scores[i];
+      if (put_sources != nullptr) put_sources[i] = source;
+      scores[i] = record_at(source).score_bits;
     }
     __syncthreads();
   }

@@ -23,16 +23,20 @@ struct RestoreArgs {
   int32_t k = 0;
   uint32_t* scores = nullptr;  // [rows][k]; slots past `selected` become -inf
   int64_t score_stride = 0;
+  // Optional, [rows][k]: where each slot came from, list * longest list + position. Then every slot
+  // is looked up.
+  uint32_t* sources = nullptr;
 };
 cudaError_t LaunchRestore(const RestoreArgs& args, cudaStream_t stream);
 
-// Reorders each row's first `selected` slots by ascending id; equal ids keep their order, which is
-// source order for equal scores (and score order otherwise). In place.
+// Reorders each row's first `selected` slots by ascending id. Equal ids go by source if sources are
+// given; else they keep their order, which is that of their scores. In place.
 struct IdOrderArgs {
   int32_t* ids = nullptr;
   int64_t id_stride = 0;
   uint32_t* scores = nullptr;  // optional, moved along
   int64_t score_stride = 0;
+  const uint32_t* sources = nullptr;  // optional, [rows][k], as LaunchRestore wrote them
   const int32_t* selected = nullptr;
   int32_t rows = 0;
   int32_t k = 0;

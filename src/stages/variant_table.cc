@@ -40,14 +40,6 @@ Variant HostVariant(const char* name, Stage stage, uint32_t compositions,
 }
 
 #if defined(SPARSESEL_HAS_CUDA)
-// Ordering by id on the device keeps no sources, which break ties of one id with several scores.
-bool DeviceSupports(const Job& job, const Topology& topology, int32_t configuration) {
-  return PositionsDoNotMatter(job, topology, configuration);
-}
-bool DeviceReplicates(const Job& job, const Topology& topology, int32_t configuration) {
-  return job.everywhere() && DeviceSupports(job, topology, configuration);
-}
-
 // One kernel for everything writes ids in the order of scores, of all rows.
 bool FusedSupports(const Job& job, const Topology&, int32_t) {
   return job.everywhere() && !job.problem.wants_scores() &&
@@ -57,14 +49,13 @@ bool FusedSupports(const Job& job, const Topology&, int32_t) {
 std::vector<Variant> DeviceVariants() {
   constexpr int32_t kDevice = SPARSESEL_MEMORY_DEVICE;
   return {
-      {"peer.push", Stage::kPack, Stage::kExchange, kInBoth, kDevice, 1, kNoConfiguration,
-       DeviceSupports},
+      {"peer.push", Stage::kPack, Stage::kExchange, kInBoth, kDevice, 1, kNoConfiguration, Always},
       {"peer.fused", Stage::kPack, Stage::kSelect, kInReplicated, kDevice, 1, kNoConfiguration,
        FusedSupports},
       {"select.sampled", Stage::kSelect, Stage::kSelect, kInBoth, kDevice, 1, kNoConfiguration,
-       DeviceSupports},
+       Always},
       {"peer.answers", Stage::kReplicate, Stage::kReplicate, kInOwner, kDevice, 1, kNoConfiguration,
-       DeviceReplicates},
+       RowsGoEverywhere},
   };
 }
 #else

@@ -30,15 +30,19 @@ void Check(bool ok, const std::string& what) {
 struct Source {
   Record record;
   uint64_t key;
+  uint32_t number;  // list * longest list + position
 };
 
 // Every candidate of a row, in order, ties by source.
 std::vector<Source> Ordered(const Case& c, int32_t row) {
   std::vector<Source> all;
+  const int32_t longest = *std::max_element(c.length.begin(), c.length.end());
   for (int32_t l = 0; l < c.lists(); ++l) {
     for (int32_t i = 0; i < c.length[l]; ++i) {
       const Record record = c.at(l, row, i);
-      if (CandidateKey(record) != kAbsentKey) all.push_back({record, CandidateKey(record)});
+      if (CandidateKey(record) != kAbsentKey) {
+        all.push_back({record, CandidateKey(record), static_cast<uint32_t>(l * longest + i)});
+      }
     }
   }
   std::stable_sort(all.begin(), all.end(),
@@ -103,25 +107,45 @@ void TestRadixAndRestore(const Case& c, int32_t k, int32_t blocks) {
     Check(wrong == 0,
           "radix+restore " + what + " row " + std::to_string(r) + ": " + std::to_string(wrong));
   }
-  kernels::IdOrderArgs order = {ids.get(), k, scores.get(), k, selected.get(), c.rows, k};
-  const size_t order_bytes = kernels::IdOrderWorkspaceBytes(order);
-  DeviceBuffer<unsigned char> order_workspace(order_bytes);
-  CHECK_CUDA(kernels::LaunchIdOrder(order, order_workspace.get(), order_bytes, nullptr));
-  CHECK_CUDA(cudaDeviceSynchronize());
-  const auto by_id = ids.Read();
-  const auto by_id_scores = scores.Read();
-  for (int32_t r = 0; r < c.rows; ++r) {
-    auto& row = want[r];
-    std::stable_sort(row.begin(), row.end(),
-                     [](const Source& a, const Source& b) { return a.record.id < b.record.id; });
-    int wrong = 0;
-    for (int32_t i = 0; i < k; ++i) {
-      const bool present = i < static_cast<int32_t>(row.size());
-      wrong += by_id[size_t(r) * k + i] != (present ? row[i].record.id : -1);
-      wrong += by_id_scores[size_t(r) * k + i] !=
-               (present ? row[i].record.score_bits : kMinusInfinityBits);
+  for (const bool by_source : {false, true}) {
+    DeviceBuffer<int32_t> by_id_ids(got_ids);
+    DeviceBuffer<uint32_t> by_id_scores(got_scores);
+    DeviceBuffer<uint32_t> sources(size_t(c.rows) * k);
+    kernels::IdOrderArgs order;
+    order.ids = by_id_ids.get();
+    order.id_stride = order.score_stride = k;
+    order.scores = by_id_scores.get();
+    order.selected = selected.get();
+    order.rows = c.rows;
+    order.k = k;
+    if (by_source) {
+      restore.scores = by_id_scores.get();
+      restore.sources = sources.get();
+      order.sources = sources.get();
+      CHECK_CUDA(kernels::LaunchRestore(restore, nullptr));
     }
-    Check(wrong == 0, "by id " + what + " row " + std::to_string(r) + ": " + std::to_string(wrong));
+    const size_t order_bytes = kernels::IdOrderWorkspaceBytes(order);
+    DeviceBuffer<unsigned char> order_workspace(order_bytes);
+    CHECK_CUDA(kernels::LaunchIdOrder(order, order_workspace.get(), order_bytes, nullptr));
+    CHECK_CUDA(cudaDeviceSynchronize());
+    const auto ordered_ids = by_id_ids.Read();
+    const auto ordered_scores = by_id_scores.Read();
+    for (int32_t r = 0; r < c.rows; ++r) {
+      auto row = want[r];
+      std::stable_sort(row.begin(), row.end(), [&](const Source& a, const Source& b) {
+        if (a.record.id != b.record.id) return a.record.id < b.record.id;
+        return by_source && a.number < b.number;
+      });
+      int wrong = 0;
+      for (int32_t i = 0; i < k; ++i) {
+        const bool present = i < static_cast<int32_t>(row.size());
+        wrong += ordered_ids[size_t(r) * k + i] != (present ? row[i].record.id : -1);
+        wrong += ordered_scores[size_t(r) * k + i] !=
+                 (present ? row[i].record.score_bits : kMinusInfinityBits);
+      }
+      Check(wrong == 0, std::string(by_source ? "by id and source " : "by id ") + what + " row " +
+                            std::to_string(r) + ": " + std::to_string(wrong));
+    }
   }
 }
 

@@ -18,6 +18,7 @@ struct DeviceLayout {
   size_t lists = 0;     // [world, step, longest] records
   size_t answers = 0;   // [step, answer_words], what owners send
   size_t keys = 0;      // [step, k], for restoring scores
+  size_t sources = 0;   // [step, k], for ordering by id what shows its scores
   size_t selected = 0;  // [step]
   size_t scratch = 0;   // of select's general variant, or of ordering by id
   size_t scratch_bytes = 0;

@@ -24,7 +24,9 @@ DeviceLayout LayOut(const Job& job, int32_t step, bool answers, size_t scratch_b
   layout.peer_visible = 2 * static_cast<size_t>(layout.inbox.packets()) * sizeof(uint4);
   layout.answers = Aligned(world * rows * static_cast<size_t>(job.longest) * sizeof(Record));
   layout.keys = layout.answers + Aligned(rows * static_cast<size_t>(layout.inbox.words) * 4);
-  layout.selected = layout.keys + Aligned(scores ? rows * k * sizeof(uint64_t) : 0);
+  const bool by_id = job.problem.output_order == SPARSESEL_OUTPUT_BY_ID;
+  layout.sources = layout.keys + Aligned(scores ? rows * k * sizeof(uint64_t) : 0);
+  layout.selected = layout.sources + Aligned(scores && by_id ? rows * k * sizeof(uint32_t) : 0);
   layout.scratch = layout.selected + Aligned(rows * sizeof(int32_t));
   layout.scratch_bytes = scratch_bytes;
   layout.total = layout.scratch + Aligned(scratch_bytes);

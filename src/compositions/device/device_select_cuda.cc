@@ -48,6 +48,10 @@ Status DeviceSelect::Launch(std::byte* memory, const kernels::PeerRows& rows, Ro
                      ? kernels::LaunchRadix(device, args, scratch, layout.scratch_bytes, stream)
                      : kernels::LaunchSampled(device, config, args, stream),
                  "select"));
+  const bool by_id = job.problem.output_order == SPARSESEL_OUTPUT_BY_ID;
+  auto* const sources = by_id && output.score_bits != nullptr
+                            ? reinterpret_cast<uint32_t*>(memory + layout.sources)
+                            : nullptr;
   if (output.score_bits != nullptr) {
     kernels::RestoreArgs restore;
     restore.input = args.input;
@@ -58,12 +62,16 @@ Status DeviceSelect::Launch(std::byte* memory, const kernels::PeerRows& rows, Ro
     restore.k = args.k;
     restore.scores = output.score_bits;
     restore.score_stride = output.score_stride;
+    restore.sources = sources;
     SPARSESEL_RETURN_IF_ERROR(CudaStatus(kernels::LaunchRestore(restore, stream), "restore"));
   }
-  if (job.problem.output_order == SPARSESEL_OUTPUT_BY_ID) {
+  if (by_id) {
     kernels::IdOrderArgs order;
     order.ids = output.ids;
     order.id_stride = output.id_stride;
+    order.scores = output.score_bits;
+    order.score_stride = output.score_stride;
+    order.sources = sources;
     order.selected = args.output.selected;
     order.rows = args.rows;
     order.k = args.k;
