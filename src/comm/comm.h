@@ -78,7 +78,7 @@ class Comm {
   // to kJointBytes; more takes two. Allocates nothing, so that no rank can fail before its peers
   // hear.
   Status AllGatherOrFail(const Status& local, const void* send, void* receive, size_t bytes);
-  static constexpr size_t kJointBytes = 16 * 1024 - sizeof(CallMessage);
+  static constexpr size_t kJointBytes = size_t{16} * 1024 - sizeof(CallMessage);
 
   // The next index; the same order on all ranks. `overlaps` as in GroupTable.
   Status MakeHostChannel(HostChannel* channel, bool overlaps = false);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "contract/ownership.h"
+#include "contract/trace.h"
 #include "xxhash.h"
 
 namespace sparsesel {
@@ -132,12 +133,14 @@ Call Trials::MakeCall(int32_t rows) {
 }
 
 Status Trials::Run(const Executor& executor, int32_t rows, SpanTimes* spans) {
+  const TraceRange range("trial", rows);
   ++sequence_;
   SPARSESEL_RETURN_IF_ERROR(executor.Execute(MakeCall(rows), slot_, spans, &counters_));
   return backend_.finish(slot_);
 }
 
 Status Trials::Time(const Executor& executor, int32_t rows, int32_t length, double* ns) {
+  const TraceRange range("timed trial", rows);
   Call call = MakeCall(rows);
   const Status status = backend_.time_train(*comm_, executor, slot_, length, &call, ns);
   sequence_ = call.message.sequence;

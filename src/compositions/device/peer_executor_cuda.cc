@@ -8,6 +8,7 @@
 #include "compositions/device/device_slot.h"
 #include "compositions/device/device_spans.h"
 #include "contract/ownership.h"
+#include "contract/trace.h"
 #include "kernels/peer.h"
 #include "kernels/peer_fused.h"
 
@@ -100,6 +101,7 @@ Status PeerExecutor::Await(const PeerTile& tile, kernels::PeerPhase phase) const
 }
 
 Status PeerExecutor::RunFused(const PeerTile& tile, DeviceSpans& spans) const {
+  const TraceRange range("pack, exchange, select", tile.rows.rows);
   const kernels::AnswerOutput output = OutputFrom(tile, tile.rows.begin);
   kernels::FusedArgs args;
   args.end = tile.end;
@@ -118,6 +120,7 @@ Status PeerExecutor::RunFused(const PeerTile& tile, DeviceSpans& spans) const {
 }
 
 Status PeerExecutor::Exchange(const PeerTile& tile, DeviceSpans& spans) const {
+  const TraceRange range("pack, exchange", tile.rows.rows);
   uint32_t* const status_word = tile.io->status_word;
   SPARSESEL_RETURN_IF_ERROR(CudaStatus(
       kernels::LaunchPushRecords(tile.end, tile.header, tile.rows, tile.input, plan_.owner,
@@ -134,6 +137,7 @@ Status PeerExecutor::Exchange(const PeerTile& tile, DeviceSpans& spans) const {
 }
 
 Status PeerExecutor::SelectInPlace(const PeerTile& tile, DeviceSpans& spans) const {
+  const TraceRange range("select", tile.rows.rows);
   const kernels::PeerRows& rows = tile.rows;
   RowRange selected{0, rows.rows};
   int64_t place = rows.begin;
@@ -153,6 +157,7 @@ Status PeerExecutor::SelectInPlace(const PeerTile& tile, DeviceSpans& spans) con
 }
 
 Status PeerExecutor::SelectAndReplicate(const PeerTile& tile, DeviceSpans& spans) const {
+  const TraceRange range("select, replicate", tile.rows.rows);
   const kernels::PeerRows& rows = tile.rows;
   const int32_t words = layout().answer_words;
   auto* const answers = reinterpret_cast<int32_t*>(tile.memory + layout().answers);
