@@ -16,7 +16,7 @@ Group GroupWith(int32_t world, CountingAllocator* allocator) {
   return Group(world, options);
 }
 
-TEST_CASE("allocation: the probe sees what is allocated, and fails it") {
+TEST_CASE("allocation: the probe sees what is allocated, and fails it", "[host]") {
   const AllocationCount count;
   std::vector<int> values(100);
   values.shrink_to_fit();
@@ -33,7 +33,7 @@ TEST_CASE("allocation: the probe sees what is allocated, and fails it") {
   CHECK(failure.has_happened());
 }
 
-TEST_CASE("allocation: execute allocates nothing, the first time and later") {
+TEST_CASE("allocation: execute allocates nothing, the first time and later", "[host]") {
   CountingAllocator allocator;
   const Group group = GroupWith(3, &allocator);
   for (uint32_t outputs : {0, SPARSESEL_OUTPUT_SCORES | SPARSESEL_OUTPUT_COUNTS}) {
@@ -57,7 +57,8 @@ TEST_CASE("allocation: execute allocates nothing, the first time and later") {
   }
 }
 
-TEST_CASE("allocation: trials are given back by race or by bind, and everything in the end") {
+TEST_CASE("allocation: trials are given back by race or by bind, and everything in the end",
+          "[host]") {
   for (bool race : {true, false}) {
     CountingAllocator allocator;
     {
@@ -93,7 +94,7 @@ TEST_CASE("allocation: trials are given back by race or by bind, and everything 
   }
 }
 
-TEST_CASE("allocation: many lives leave nothing behind") {
+TEST_CASE("allocation: many lives leave nothing behind", "[host]") {
   CountingAllocator allocator;
   int64_t live = 0;
   for (int i = 0; i < 12; ++i) {
@@ -242,15 +243,15 @@ void CheckEveryFailure(bool race, int64_t all_up_to) {
   }
 }
 
-TEST_CASE("allocation: each one fails, on each rank, from plan to execute") {
+TEST_CASE("allocation: each one fails, on each rank, from plan to execute", "[host]") {
   CheckEveryFailure(false, kSanitized ? 30 : 1'000'000);
 }
 
-TEST_CASE("allocation: each one fails, on each rank, in a life with a race") {
+TEST_CASE("allocation: each one fails, on each rank, in a life with a race", "[host]") {
   CheckEveryFailure(true, kSanitized ? 10 : 1'000'000);
 }
 
-TEST_CASE("allocation: each callback fails, whichever rank it is called by") {
+TEST_CASE("allocation: each callback fails, whichever rank it is called by", "[host]") {
   CountingAllocator allocator;
   bool failed = true;
   for (int64_t nth = 1; failed; ++nth) {
@@ -284,7 +285,7 @@ TEST_CASE("allocation: each callback fails, whichever rank it is called by") {
   CHECK(allocator.live_bytes() == 0);
 }
 
-TEST_CASE("allocation: the system's description fails cleanly at each allocation") {
+TEST_CASE("allocation: the system's description fails cleanly at each allocation", "[host]") {
   for (int64_t nth = 1;; ++nth) {
     size_t needed = 0;
     sparsesel_status status = SPARSESEL_OK;
@@ -304,7 +305,7 @@ TEST_CASE("allocation: the system's description fails cleanly at each allocation
   }
 }
 
-TEST_CASE("allocation: making a group fails cleanly at each allocation") {
+TEST_CASE("allocation: making a group fails cleanly at each allocation", "[host]") {
   for (int64_t nth = 1;; ++nth) {
     std::vector<sparsesel_comm*> comms(3, nullptr);
     sparsesel_error error = SPARSESEL_ERROR_INIT;

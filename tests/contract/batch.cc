@@ -1,7 +1,9 @@
 #include "contract/batch.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
+#include <utility>
 
 #include "contract/allocation_probe.h"
 
@@ -42,41 +44,6 @@ bool WantsCounts(const Job& job) {
   return (job.problems[0].outputs & SPARSESEL_OUTPUT_COUNTS) != 0;
 }
 
-// A poisoned array with guards on both sides, rows at a stride.
-class GuardedRows {
- public:
-  GuardedRows(int32_t rows, int64_t stride, int64_t width)
-      : rows_(rows),
-        stride_(stride),
-        width_(width),
-        words_(2 * kGuard + static_cast<size_t>(rows * stride), kPoison) {}
-  int32_t* data() { return words_.data() + kGuard; }
-
-  std::vector<int32_t> Rows() const {
-    std::vector<int32_t> packed;
-    packed.reserve(static_cast<size_t>(rows_ * width_));
-    for (int64_t row = 0; row < rows_; ++row) {
-      const auto begin = words_.begin() + kGuard + row * stride_;
-      packed.insert(packed.end(), begin, begin + width_);
-    }
-    return packed;
-  }
-  bool IsIntactAround() const {
-    for (size_t i = 0; i < words_.size(); ++i) {
-      const int64_t at = static_cast<int64_t>(i) - static_cast<int64_t>(kGuard);
-      const bool inside = at >= 0 && at < rows_ * stride_ && at % stride_ < width_;
-      if (!inside && words_[i] != kPoison) return false;
-    }
-    return true;
-  }
-
- private:
-  int64_t rows_;
-  int64_t stride_;
-  int64_t width_;
-  std::vector<int32_t> words_;
-};
-
 std::vector<uint32_t> AsBits(const std::vector<int32_t>& words) {
   std::vector<uint32_t> bits(words.size());
   if (!words.empty()) std::memcpy(bits.data(), words.data(), words.size() * sizeof(int32_t));
@@ -94,83 +61,6 @@ Owned RowsOf(const Job& job, int32_t rows, int32_t rank) {
   int32_t end = 0;
   sparsesel_owned_rows(rows, job.world(), rank, &begin, &end, nullptr);
   return {begin, end - begin};
-}
-
-sparsesel_status ExecuteRank(const Bound& bound, const Job& job, const Batch& batch,
-                             const OutputLayout& layout, int32_t rank, RankOutput* output,
-                             sparsesel_error* error) {
-  const RankInput& input = batch.ranks[static_cast<size_t>(rank)];
-  const sparsesel_problem& problem = job.problems[static_cast<size_t>(rank)];
-  const int32_t k = K(job);
-  const Owned owned = RowsOf(job, batch.rows, rank);
-  output->first_row = owned.begin;
-  output->rows = owned.rows;
-  const int64_t id_stride = layout.in_place         ? input.id_stride
-                            : layout.id_stride != 0 ? layout.id_stride
-                                                    : k;
-  const int64_t score_stride = layout.score_stride != 0 ? layout.score_stride : k;
-
-  // Inputs are copied behind guards, too: in place they are written, else they must not be.
-  const int32_t length = ListLength(problem);
-  const int32_t width = layout.in_place ? std::max(length, k) : length;
-  GuardedRows ids(batch.rows, input.id_stride, width);
-  if (!input.ids.empty()) {
-    for (int64_t row = 0; row < batch.rows; ++row) {
-      std::copy_n(input.ids.data() + row * input.id_stride, length,
-                  ids.data() + row * input.id_stride);
-    }
-  }
-  const std::vector<int32_t> ids_before = ids.Rows();
-  GuardedRows out_ids(owned.rows, id_stride, k);
-  GuardedRows out_scores(owned.rows, score_stride, k);
-  GuardedRows out_counts(owned.rows, 1, 1);
-  const std::vector<uint32_t> scores_before = input.score_bits;
-
-  sparsesel_io io = SPARSESEL_IO_INIT;
-  io.rows = batch.rows;
-  io.scores = reinterpret_cast<const float*>(input.score_bits.data());
-  io.ids = ids.data();
-  if (!input.counts.empty()) io.counts = input.counts.data();
-  if (!input.row_starts.empty()) io.row_starts = input.row_starts.data();
-  if (batch.active_rows != kNoActiveRows) io.active_rows = &batch.active_rows;
-  io.out_ids = layout.in_place ? ids.data() : out_ids.data();
-  if (WantsScores(job)) io.out_scores = reinterpret_cast<float*>(out_scores.data());
-  if (WantsCounts(job)) io.out_counts = out_counts.data();
-  io.score_stride = input.score_stride;
-  io.id_stride = input.id_stride;
-  io.out_id_stride = id_stride;
-  io.out_score_stride = score_stride;
-  io.tag = batch.tag;
-  sparsesel_status status = SPARSESEL_OK;
-  {
-    const AllocationCount count;
-    status = sparsesel_execute(bound.binding(rank), &io, nullptr, error);
-    output->allocations = count.value();
-  }
-
-  if (!ids.IsIntactAround()) output->stray += "around the ids; ";
-  if (!out_ids.IsIntactAround()) output->stray += "around the output ids; ";
-  if (!out_scores.IsIntactAround()) output->stray += "around the output scores; ";
-  if (!out_counts.IsIntactAround()) output->stray += "around the output counts; ";
-  if (scores_before != input.score_bits) output->stray += "the input scores; ";
-  if (!layout.in_place && ids.Rows() != ids_before) output->stray += "the input ids; ";
-  if (layout.in_place) {
-    const std::vector<int32_t> after = ids.Rows();
-    for (int32_t row = 0; row < batch.rows; ++row) {
-      const auto begin = after.begin() + int64_t{row} * width;
-      if (row < owned.rows) output->ids.insert(output->ids.end(), begin, begin + k);
-      const int32_t kept_from = row < owned.rows ? k : 0;
-      if (!std::equal(begin + kept_from, begin + width,
-                      ids_before.begin() + int64_t{row} * width + kept_from)) {
-        output->stray += "input ids that no output covers; ";
-      }
-    }
-  } else {
-    output->ids = out_ids.Rows();
-  }
-  if (WantsScores(job)) output->score_bits = AsBits(out_scores.Rows());
-  if (WantsCounts(job)) output->counts = out_counts.Rows();
-  return status;
 }
 
 std::string Place(int32_t rank, int32_t row, int32_t slot) {
@@ -275,14 +165,195 @@ std::vector<oracle::Answer> ExpectRows(const Job& job, const Batch& batch) {
   return answers;
 }
 
+RankArrays::GuardedRows::GuardedRows(int32_t rows, int64_t stride, int64_t width)
+    : rows_(rows),
+      stride_(stride),
+      width_(width),
+      before_(2 * kGuard + static_cast<size_t>(rows * stride), kPoison),
+      array_(before_) {}
+
+void RankArrays::GuardedRows::Load(const std::vector<int32_t>& values, int64_t used) {
+  for (int64_t row = 0; row < rows_; ++row) {
+    std::copy_n(values.begin() + row * stride_, used,
+                before_.begin() + static_cast<ptrdiff_t>(kGuard) + row * stride_);
+  }
+  Reset();
+}
+
+int32_t* RankArrays::GuardedRows::data() const { return array_.data() + kGuard; }
+
+std::vector<int32_t> RankArrays::GuardedRows::Pack(const std::vector<int32_t>& words) const {
+  std::vector<int32_t> packed;
+  packed.reserve(static_cast<size_t>(rows_ * width_));
+  for (int64_t row = 0; row < rows_; ++row) {
+    const auto begin = words.begin() + static_cast<ptrdiff_t>(kGuard) + row * stride_;
+    packed.insert(packed.end(), begin, begin + width_);
+  }
+  return packed;
+}
+
+bool RankArrays::GuardedRows::IsIntactAround(const std::vector<int32_t>& words) const {
+  for (size_t i = 0; i < words.size(); ++i) {
+    const int64_t at = static_cast<int64_t>(i) - static_cast<int64_t>(kGuard);
+    const bool inside = at >= 0 && at < rows_ * stride_ && at % stride_ < width_;
+    if (!inside && words[i] != before_[i]) return false;
+  }
+  return true;
+}
+
+RankArrays::RankArrays(const Job& job, const Batch& batch, int32_t rank, const OutputLayout& layout)
+    : rows_(batch.rows),
+      k_(K(job)),
+      length_(ListLength(job.problems[static_cast<size_t>(rank)])),
+      first_row_(RowsOf(job, batch.rows, rank).begin),
+      owned_rows_(RowsOf(job, batch.rows, rank).rows),
+      in_place_(layout.in_place),
+      wants_scores_(WantsScores(job)),
+      wants_counts_(WantsCounts(job)) {
+  const RankInput& input = batch.ranks[static_cast<size_t>(rank)];
+  const int64_t id_stride = layout.in_place         ? input.id_stride
+                            : layout.id_stride != 0 ? layout.id_stride
+                                                    : k_;
+  const int64_t score_stride = layout.score_stride != 0 ? layout.score_stride : k_;
+
+  scores_before_ = input.score_bits;
+  scores_ = Array<uint32_t>(input.score_bits);
+  if (!input.counts.empty()) counts_ = Array<int32_t>(input.counts);
+  if (!input.row_starts.empty()) row_starts_ = Array<int32_t>(input.row_starts);
+  if (batch.active_rows != kNoActiveRows) active_rows_ = Array<int32_t>(1, batch.active_rows);
+  if (kOnDevice) status_word_ = Array<uint32_t>(1, SPARSESEL_OK);
+  // Input ids lie behind guards, too: in place they are written, else they must not be.
+  const int32_t width = layout.in_place ? std::max(length_, k_) : length_;
+  ids_ = GuardedRows(batch.rows, input.id_stride, width);
+  ids_.Load(input.ids, length_);
+  out_ids_ = GuardedRows(owned_rows_, id_stride, k_);
+  out_scores_ = GuardedRows(owned_rows_, score_stride, k_);
+  out_counts_ = GuardedRows(owned_rows_, 1, 1);
+
+  io.rows = batch.rows;
+  io.scores = reinterpret_cast<const float*>(scores_.data());
+  io.ids = ids_.data();
+  io.counts = counts_.data();
+  io.row_starts = row_starts_.data();
+  io.active_rows = active_rows_.data();
+  io.status_word = status_word_.data();
+  io.out_ids = layout.in_place ? ids_.data() : out_ids_.data();
+  if (wants_scores_) io.out_scores = reinterpret_cast<float*>(out_scores_.data());
+  if (wants_counts_) io.out_counts = out_counts_.data();
+  io.score_stride = input.score_stride;
+  io.id_stride = input.id_stride;
+  io.out_id_stride = id_stride;
+  io.out_score_stride = score_stride;
+  io.tag = batch.tag;
+}
+
+void RankArrays::Reset() {
+  scores_.Write(scores_before_);
+  if (kOnDevice) status_word_.Write({SPARSESEL_OK});
+  ids_.Reset();
+  out_ids_.Reset();
+  out_scores_.Reset();
+  out_counts_.Reset();
+}
+
+void RankArrays::Replace(const Batch& batch, int32_t rank) {
+  const RankInput& input = batch.ranks[static_cast<size_t>(rank)];
+  scores_before_ = input.score_bits;
+  if (!input.counts.empty()) counts_.Write(input.counts);
+  if (!input.row_starts.empty()) row_starts_.Write(input.row_starts);
+  ids_.Load(input.ids, length_);
+  Reset();
+}
+
+RankOutput RankArrays::Read() const {
+  RankOutput output;
+  output.first_row = first_row_;
+  output.rows = owned_rows_;
+  const std::vector<int32_t> ids = ids_.Now();
+  const std::vector<int32_t> out_ids = out_ids_.Now();
+  const std::vector<int32_t> out_scores = out_scores_.Now();
+  const std::vector<int32_t> out_counts = out_counts_.Now();
+  if (!ids_.IsIntactAround(ids)) output.stray += "around the ids; ";
+  if (!out_ids_.IsIntactAround(out_ids)) output.stray += "around the output ids; ";
+  if (!out_scores_.IsIntactAround(out_scores)) output.stray += "around the output scores; ";
+  if (!out_counts_.IsIntactAround(out_counts)) output.stray += "around the output counts; ";
+  if (in_place_ && out_ids != out_ids_.before()) output.stray += "an array not given; ";
+  if (!wants_scores_ && out_scores != out_scores_.before()) output.stray += "an array not given; ";
+  if (scores_before_ != scores_.Read()) output.stray += "the input scores; ";
+  if (!in_place_ && ids != ids_.before()) output.stray += "the input ids; ";
+  if (in_place_) {
+    const std::vector<int32_t> after = ids_.Pack(ids);
+    const std::vector<int32_t> before = ids_.Pack(ids_.before());
+    const int64_t width = rows_ == 0 ? 0 : static_cast<int64_t>(after.size()) / rows_;
+    for (int32_t row = 0; row < rows_; ++row) {
+      const auto begin = after.begin() + row * width;
+      if (row < owned_rows_) output.ids.insert(output.ids.end(), begin, begin + k_);
+      const int32_t kept_from = row < owned_rows_ ? k_ : 0;
+      if (!std::equal(begin + kept_from, begin + width, before.begin() + row * width + kept_from)) {
+        output.stray += "input ids that no output covers; ";
+      }
+    }
+  } else {
+    output.ids = out_ids_.Pack(out_ids);
+  }
+  if (wants_scores_) output.score_bits = AsBits(out_scores_.Pack(out_scores));
+  if (wants_counts_) output.counts = out_counts_.Pack(out_counts);
+  return output;
+}
+
+sparsesel_status RankArrays::device_status() const {
+  return kOnDevice ? static_cast<sparsesel_status>(status_word_.Read()[0]) : SPARSESEL_OK;
+}
+
+std::vector<RankArrays> MakeArrays(const Job& job, const Batch& batch, const OutputLayout& layout) {
+  std::vector<RankArrays> arrays;
+  for (int32_t rank = 0; rank < job.world(); ++rank) arrays.emplace_back(job, batch, rank, layout);
+  return arrays;
+}
+
+sparsesel_status StatusOf(const RankArrays& arrays, sparsesel_error* error) {
+  const sparsesel_status status = arrays.device_status();
+  if (status != SPARSESEL_OK) {
+    error->status = status;
+    std::snprintf(error->text, sizeof(error->text), "left in the status word");
+  }
+  return status;
+}
+
+sparsesel_status ExecuteAndWait(sparsesel_binding* binding, const RankArrays& arrays, void* stream,
+                                sparsesel_error* error) {
+  const sparsesel_status status = sparsesel_execute(binding, &arrays.io, stream, error);
+  if (status != SPARSESEL_OK) return status;
+  Synchronize(stream);
+  return StatusOf(arrays, error);
+}
+
+Results ReadResults(const std::vector<RankArrays>& arrays, Outcomes outcomes) {
+  Results results;
+  results.outcomes = std::move(outcomes);
+  for (const RankArrays& rank : arrays) results.ranks.push_back(rank.Read());
+  return results;
+}
+
 Results Execute(const Bound& bound, const Job& job, const Batch& batch,
                 const OutputLayout& layout) {
-  Results results;
-  results.ranks.resize(job.problems.size());
-  results.outcomes = OnEveryRank(job.world(), [&](int32_t rank, sparsesel_error* error) {
-    return ExecuteRank(bound, job, batch, layout, rank, &results.ranks[static_cast<size_t>(rank)],
-                       error);
+  const std::vector<RankArrays> arrays = MakeArrays(job, batch, layout);
+  std::vector<int64_t> allocations(arrays.size(), 0);
+  Outcomes outcomes = OnEveryRank(job.world(), [&](int32_t rank, sparsesel_error* error) {
+    const auto r = static_cast<size_t>(rank);
+    sparsesel_status status = SPARSESEL_OK;
+    {
+      const AllocationCount count;
+      status = sparsesel_execute(bound.binding(rank), &arrays[r].io, bound.stream(rank), error);
+      // CUDA has its own ways.
+      allocations[r] = kOnDevice ? 0 : count.value();
+    }
+    if (status != SPARSESEL_OK) return status;
+    Synchronize(bound.stream(rank));
+    return StatusOf(arrays[r], error);
   });
+  Results results = ReadResults(arrays, std::move(outcomes));
+  for (size_t r = 0; r < arrays.size(); ++r) results.ranks[r].allocations = allocations[r];
   return results;
 }
 

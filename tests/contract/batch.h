@@ -61,10 +61,83 @@ struct RankOutput {
   int64_t allocations = 0;           // of this rank's thread inside execute
 };
 
+// The arrays of one rank's execute, in the groups' memory, and the io that describes them. Made,
+// read and destroyed while no rank executes (see memory.h).
+class RankArrays {
+ public:
+  RankArrays(const Job& job, const Batch& batch, int32_t rank, const OutputLayout& layout = {});
+
+  // To be changed by tests that want something else.
+  sparsesel_io io = SPARSESEL_IO_INIT;
+
+  // What was written since the arrays were made, or Reset.
+  RankOutput Read() const;
+  // What the status word says: OK, or why an execute failed on the device.
+  sparsesel_status device_status() const;
+  // All as it was, in the same places.
+  void Reset();
+  // Another batch's input of the same shape in the same places; outputs as they were.
+  void Replace(const Batch& batch, int32_t rank);
+
+ private:
+  // A poisoned array with guards on both sides, rows at a stride.
+  class GuardedRows {
+   public:
+    GuardedRows() = default;
+    GuardedRows(int32_t rows, int64_t stride, int64_t width);
+    int32_t* data() const;
+    const std::vector<int32_t>& before() const { return before_; }
+    std::vector<int32_t> Now() const { return array_.Read(); }
+    void Reset() { array_.Write(before_); }
+    // The first `used` of each row.
+    void Load(const std::vector<int32_t>& values, int64_t used);
+    std::vector<int32_t> Pack(const std::vector<int32_t>& words) const;
+    bool IsIntactAround(const std::vector<int32_t>& words) const;
+
+   private:
+    int64_t rows_ = 0;
+    int64_t stride_ = 0;
+    int64_t width_ = 0;
+    std::vector<int32_t> before_;
+    Array<int32_t> array_;
+  };
+
+  int32_t rows_;
+  int32_t k_;
+  int32_t length_;  // of the rank's lists
+  int32_t first_row_;
+  int32_t owned_rows_;
+  bool in_place_;
+  bool wants_scores_;
+  bool wants_counts_;
+  std::vector<uint32_t> scores_before_;
+  Array<uint32_t> scores_;
+  Array<int32_t> counts_;
+  Array<int32_t> row_starts_;
+  Array<int32_t> active_rows_;
+  Array<uint32_t> status_word_;
+  GuardedRows ids_;
+  GuardedRows out_ids_;
+  GuardedRows out_scores_;
+  GuardedRows out_counts_;
+};
+
+std::vector<RankArrays> MakeArrays(const Job& job, const Batch& batch,
+                                   const OutputLayout& layout = {});
+
+// sparsesel_execute, and then what came of it: on a device, when `stream` is done, the status that
+// the execute has left there.
+sparsesel_status ExecuteAndWait(sparsesel_binding* binding, const RankArrays& arrays, void* stream,
+                                sparsesel_error* error);
+// The status word as an outcome.
+sparsesel_status StatusOf(const RankArrays& arrays, sparsesel_error* error);
+
 struct Results {
   Outcomes outcomes;
   std::vector<RankOutput> ranks;
 };
+
+Results ReadResults(const std::vector<RankArrays>& arrays, Outcomes outcomes);
 
 Results Execute(const Bound& bound, const Job& job, const Batch& batch,
                 const OutputLayout& layout = {});

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <stdexcept>
 #include <utility>
 
 namespace contract {
@@ -22,14 +23,15 @@ size_t StageIndex(const std::string& name) {
                              std::begin(kStages));
 }
 
-std::vector<Variant> HostVariants(int32_t composition) {
+std::vector<Variant> Variants(int32_t composition) {
+  const char* memory = kOnDevice ? "device" : "host";
   const char* wanted = composition == SPARSESEL_COMPOSITION_OWNER ? "owner" : "replicated";
   std::vector<Variant> variants;
   const nlohmann::json system = nlohmann::json::parse(TextOf(sparsesel_system_json));
   for (const nlohmann::json& entry : system.at("variants")) {
     const nlohmann::json& compositions = entry.at("compositions");
     if (std::find(compositions.begin(), compositions.end(), wanted) == compositions.end()) continue;
-    if (entry.value("memory", "host") != "host") continue;
+    if (entry.value("memory", "host") != memory) continue;
     const std::string name = entry.at("name");
     Variant variant{name, StageIndex(entry.at("stages").front()),
                     StageIndex(entry.at("stages").back())};
@@ -52,7 +54,14 @@ bool CanRun(const Group& group, const Job& job) {
     Release(&bindings);
   }
   Release(&plans);
-  return AllOk(outcomes);
+  if (AllOk(outcomes)) return true;
+  for (const Outcome& outcome : outcomes) {
+    if (outcome.status != SPARSESEL_UNSUPPORTED || outcome.text().empty()) {
+      throw std::runtime_error(job.child_plans + " cannot run, but is not refused:\n" +
+                               Describe(outcomes));
+    }
+  }
+  return false;
 }
 
 void Extend(const std::vector<Variant>& variants, size_t stage, size_t last_stage,
@@ -78,15 +87,17 @@ std::vector<Combination> Conceivable(const Job& job) {
                             job.problems[0].output_scope == SPARSESEL_SCOPE_ALL_ROWS;
     Combination empty;
     empty.composition = composition;
-    Extend(HostVariants(composition), 0, StageIndex(replicates ? "replicate" : "select"), empty,
+    Extend(Variants(composition), 0, StageIndex(replicates ? "replicate" : "select"), empty,
            &found);
   }
   return found;
 }
 
-// Two ranks, whatever the job's world: variants depend on the problem, hardly on the world.
+// Two ranks, whatever the job's world: variants depend on the problem, hardly on the world. But on
+// a device all ranks must find room at once, and one kernel for everything may not.
 Job Probe(const Job& job) {
   Job probe = job;
+  if (kOnDevice) return probe;
   probe.problems.assign(2, job.problems[0]);
   probe.capacities = {1};
   return probe;
@@ -108,15 +119,21 @@ std::string Combination::text() const {
   return (composition == SPARSESEL_COMPOSITION_OWNER ? "owner " : "replicated ") + child_plans;
 }
 
-std::vector<std::string> HostVariantNames(int32_t composition) {
+std::vector<std::string> VariantNames(int32_t composition) {
   std::vector<std::string> names;
-  for (const Variant& variant : HostVariants(composition)) names.push_back(variant.name);
+  for (const Variant& variant : Variants(composition)) names.push_back(variant.name);
   return names;
+}
+
+bool IsOffered(const Job& job) {
+  const sparsesel_problem& problem = job.problems[0];
+  return !(kOnDevice && problem.output_order == SPARSESEL_OUTPUT_BY_ID &&
+           (problem.outputs & SPARSESEL_OUTPUT_SCORES) != 0);
 }
 
 std::vector<Combination> AllCombinations(const Job& job) {
   const Job probe = Probe(job);
-  const Group group(2);
+  const Group group(probe.world());
   std::vector<Combination> found = Conceivable(job);
   std::erase_if(found, [&](const Combination& combination) {
     return !CanRun(group, With(probe, combination));
@@ -126,7 +143,7 @@ std::vector<Combination> AllCombinations(const Job& job) {
 
 std::vector<Combination> CoveringCombinations(const Job& job) {
   const Job probe = Probe(job);
-  const Group group(2);
+  const Group group(probe.world());
   std::vector<Combination> left = Conceivable(job);
   std::vector<Combination> chosen;
   Covered covered;

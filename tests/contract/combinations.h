@@ -19,10 +19,20 @@ struct Combination {
   std::string text() const;
 };
 
-// The names of all host variants, with every configuration ("exchange.prefix:64").
-std::vector<std::string> HostVariantNames(int32_t composition);
+// Any problem that runs at all has as many: on devices the packing and the exchange are one
+// variant.
+inline constexpr size_t kLeastCombinations = kOnDevice ? 2 : 4;
 
-// Every combination of variants that can run problems like job.problems[0].
+// The names of all variants for the groups' memory, with every configuration
+// ("exchange.prefix:64").
+std::vector<std::string> VariantNames(int32_t composition);
+
+// Whether there are combinations for such a problem. Ordering by id on a device forgets the
+// sources, which break ties of one id with several scores: there these are UNSUPPORTED.
+bool IsOffered(const Job& job);
+
+// Every combination of variants that can run problems like job.problems[0]. Those that are left out
+// are UNSUPPORTED, with a sentence; anything else is thrown.
 std::vector<Combination> AllCombinations(const Job& job);
 
 // Few of them, in which every variant that can run appears, in both compositions.

@@ -1,5 +1,7 @@
 #include "contract/group_fixture.h"
 
+#include <cstdio>
+#include <exception>
 #include <stdexcept>
 #include <thread>
 #include <utility>
@@ -29,7 +31,12 @@ Outcomes OnEveryRank(int32_t world, const RankCall& call) {
   Outcomes outcomes(static_cast<size_t>(world));
   const auto run = [&](int32_t rank) {
     Outcome& outcome = outcomes[static_cast<size_t>(rank)];
-    outcome.status = call(rank, &outcome.error);
+    try {
+      outcome.status = call(rank, &outcome.error);
+    } catch (const std::exception& exception) {
+      outcome.status = SPARSESEL_INTERNAL;
+      std::snprintf(outcome.error.text, sizeof(outcome.error.text), "%s", exception.what());
+    }
   };
   std::vector<std::thread> threads;
   for (int32_t rank = 1; rank < world; ++rank) threads.emplace_back(run, rank);
@@ -40,6 +47,7 @@ Outcomes OnEveryRank(int32_t world, const RankCall& call) {
 
 sparsesel_comm_options ShortLimits(uint64_t startup, uint64_t steady) {
   sparsesel_comm_options options = SPARSESEL_COMM_OPTIONS_INIT;
+  options.memory = kGroupMemory;
   options.startup_timeout = startup;
   options.steady_timeout = steady;
   return options;
@@ -53,9 +61,30 @@ Group::Group(int32_t world, const sparsesel_comm_options& options)
   if (sparsesel_comm_create_local(world, &options, comms_.data(), &error) != SPARSESEL_OK) {
     throw std::runtime_error(std::string("no group: ") + error.text);
   }
+  streams_ = TakeStreams(world);
 }
 
-Group::~Group() { Release(); }
+Group::Group(std::vector<sparsesel_comm*> comms)
+    : comms_(std::move(comms)), streams_(TakeStreams(world())) {}
+
+Group::~Group() {
+  Release();
+  GiveBackStreams(streams_);
+}
+
+std::optional<Group> GroupIfAvailable(int32_t world, std::string* reason) {
+  const sparsesel_comm_options options = ShortLimits();
+  std::vector<sparsesel_comm*> comms(static_cast<size_t>(world), nullptr);
+  sparsesel_error error = SPARSESEL_ERROR_INIT;
+  const sparsesel_status status =
+      sparsesel_comm_create_local(world, &options, comms.data(), &error);
+  if (kOnDevice && status == SPARSESEL_UNAVAILABLE && error.text[0] != '\0') {
+    *reason = error.text;
+    return std::nullopt;
+  }
+  if (status != SPARSESEL_OK) throw std::runtime_error(std::string("no group: ") + error.text);
+  return Group(std::move(comms));
+}
 
 void Group::Release() {
   for (sparsesel_comm*& comm : comms_) {
@@ -141,7 +170,7 @@ void Release(std::vector<sparsesel_binding*>* bindings) {
 }
 
 Bound::Bound(const Group& group, const Job& job, sparsesel_workspace* const* workspaces)
-    : bindings_(job.problems.size(), nullptr) {
+    : streams_(group.streams()), bindings_(job.problems.size(), nullptr) {
   outcomes_ = CreatePlans(group, job, &plans_);
   if (ok()) outcomes_ = Prepare(plans_, job.child_plans);
   if (ok()) outcomes_ = Bind(plans_, job.composition, &bindings_, workspaces);

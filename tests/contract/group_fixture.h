@@ -7,10 +7,12 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "contract/memory.h"
 #include "sparsesel.h"
 
 namespace contract {
@@ -39,33 +41,43 @@ bool AllOk(const Outcomes& outcomes);
 std::string Describe(const Outcomes& outcomes);
 
 using RankCall = std::function<sparsesel_status(int32_t rank, sparsesel_error* error)>;
-// Makes `call` as every rank at once.
+// Makes `call` as every rank at once; what it throws is INTERNAL.
 Outcomes OnEveryRank(int32_t world, const RankCall& call);
 
-// Options with short limits.
+// Options with short limits, on the memory that is tested.
 sparsesel_comm_options ShortLimits(uint64_t startup = 30 * kSecond, uint64_t steady = 20 * kSecond);
 
-// A local group; throws std::runtime_error if it cannot be made.
+// A local group, each rank with a stream of its own; throws std::runtime_error if it cannot be
+// made.
 class Group {
  public:
   explicit Group(int32_t world);
   Group(int32_t world, const sparsesel_comm_options& options);
   // Of comms that were made otherwise; owns them.
-  explicit Group(std::vector<sparsesel_comm*> comms = {}) : comms_(std::move(comms)) {}
-  Group(Group&& other) noexcept : comms_(std::exchange(other.comms_, {})) {}
+  explicit Group(std::vector<sparsesel_comm*> comms = {});
+  Group(Group&& other) noexcept
+      : comms_(std::exchange(other.comms_, {})), streams_(std::exchange(other.streams_, {})) {}
   Group& operator=(Group&& other) noexcept {
     std::swap(comms_, other.comms_);
+    std::swap(streams_, other.streams_);
     return *this;
   }
   ~Group();
 
   int32_t world() const { return static_cast<int32_t>(comms_.size()); }
   sparsesel_comm* comm(int32_t rank) const { return comms_[static_cast<size_t>(rank)]; }
+  void* stream(int32_t rank) const { return streams_[static_cast<size_t>(rank)]; }
+  const std::vector<void*>& streams() const { return streams_; }
   void Release();
 
  private:
   std::vector<sparsesel_comm*> comms_;
+  std::vector<void*> streams_;
 };
+
+// A group of more ranks than a device may hold at once: none if the library says so, as it should,
+// and why.
+std::optional<Group> GroupIfAvailable(int32_t world, std::string* reason);
 
 // The problem of every rank, and how it is to be run.
 struct Job {
@@ -93,8 +105,10 @@ class Bound {
   int32_t world() const { return static_cast<int32_t>(bindings_.size()); }
   sparsesel_binding* binding(int32_t rank) const { return bindings_[static_cast<size_t>(rank)]; }
   sparsesel_plan* plan(int32_t rank) const { return plans_[static_cast<size_t>(rank)]; }
+  void* stream(int32_t rank) const { return streams_[static_cast<size_t>(rank)]; }
 
  private:
+  std::vector<void*> streams_;  // the group's
   std::vector<sparsesel_plan*> plans_;
   std::vector<sparsesel_binding*> bindings_;
   Outcomes outcomes_;

@@ -7,7 +7,7 @@ std::string RunEverywhere(const Job& job, const Batch& batch, int repeats,
   const std::vector<oracle::Answer> expected = ExpectRows(job, batch);
   const Group group(job.world());
   const std::vector<Combination> combinations = CoveringCombinations(job);
-  if (combinations.size() < 4) return "hardly any combination can run this";
+  if (combinations.size() < kLeastCombinations) return "hardly any combination can run this";
   for (const Combination& combination : combinations) {
     const Job run = With(job, combination);
     const Bound bound(group, run);

@@ -46,7 +46,7 @@ TEST_CASE("bug_D05_hundreds_of_calls_go_through_the_slots_in_turn") {
   }
 }
 
-TEST_CASE("bug_D07_a_lossy_sum_is_found_before_it_carries_ids") {
+TEST_CASE("bug_D07_a_lossy_sum_is_found_before_it_carries_ids", "[host]") {
   CustomGroup custom(3);
   REQUIRE(custom.ok());
   custom.faults().lossy_bf16 = true;
@@ -143,6 +143,8 @@ TEST_CASE("bug_D15_a_rank_that_is_late_at_any_step_loses_no_signal") {
   for (int32_t who = 0; who < 3; ++who) {
     const Group group(3);
     const Job job = MakeJob(3, 8, 16, {2});
+    const Batch batch = BatchOfKinds(job, 1, 15);
+    const std::vector<RankArrays> arrays = MakeArrays(job, batch);
     std::vector<sparsesel_plan*> plans;
     std::vector<sparsesel_binding*> bindings(3, nullptr);
     REQUIRE(AllOk(CreatePlans(group, job, &plans)));
@@ -159,20 +161,11 @@ TEST_CASE("bug_D15_a_rank_that_is_late_at_any_step_loses_no_signal") {
       }
       for (int i = 0; i < 5 && status == SPARSESEL_OK; ++i) {
         late(rank, (who + i) % 3);
-        const float scores[16] = {};
-        const int32_t ids[16] = {5, 4, 3, 2, 1, 0};
-        int32_t out[8];
-        sparsesel_io io = SPARSESEL_IO_INIT;
-        io.rows = 1;
-        io.scores = scores;
-        io.ids = ids;
-        io.out_ids = out;
-        status = sparsesel_execute(bindings[r], &io, nullptr, error);
+        status = ExecuteAndWait(bindings[r], arrays[r], group.stream(rank), error);
       }
       return status;
     });
-    INFO(Describe(outcomes));
-    CHECK(AllOk(outcomes));
+    CHECK(Compare(job, ExpectRows(job, batch), ReadResults(arrays, outcomes)) == "");
     Release(&bindings);
     Release(&plans);
   }
@@ -186,26 +179,28 @@ TEST_CASE("bug_D17_executes_over_two_groups_interleave") {
   const Bound two(second, job);
   REQUIRE(one.ok());
   REQUIRE(two.ok());
+  const Batch batch_one = BatchOfKinds(job, 2, 17);
+  const Batch batch_two = BatchOfKinds(job, 2, 18);
+  const std::vector<RankArrays> arrays_one = MakeArrays(job, batch_one);
+  const std::vector<RankArrays> arrays_two = MakeArrays(job, batch_two);
   const Outcomes outcomes = OnEveryRank(3, [&](int32_t rank, sparsesel_error* error) {
+    const auto r = static_cast<size_t>(rank);
     sparsesel_status status = SPARSESEL_OK;
-    std::vector<float> scores(40);
-    std::vector<int32_t> ids(40);
-    std::vector<int32_t> out(32);
-    sparsesel_io io = SPARSESEL_IO_INIT;
-    io.rows = 2;
-    io.scores = scores.data();
-    io.ids = ids.data();
-    io.out_ids = out.data();
     for (int i = 0; i < 128 && status == SPARSESEL_OK; ++i) {
-      status = sparsesel_execute((i % 3 == 0 ? one : two).binding(rank), &io, nullptr, error);
+      const bool in_one = i % 3 == 0;
+      status = sparsesel_execute((in_one ? one : two).binding(rank),
+                                 &(in_one ? arrays_one : arrays_two)[r].io,
+                                 (in_one ? first : second).stream(rank), error);
     }
+    Synchronize(first.stream(rank));
+    Synchronize(second.stream(rank));
     return status;
   });
-  INFO(Describe(outcomes));
-  CHECK(AllOk(outcomes));
+  CHECK(Compare(job, ExpectRows(job, batch_one), ReadResults(arrays_one, outcomes)) == "");
+  CHECK(Compare(job, ExpectRows(job, batch_two), ReadResults(arrays_two, outcomes)) == "");
 }
 
-TEST_CASE("bug_D19_ranks_that_disagree_on_a_size_are_told_which") {
+TEST_CASE("bug_D19_ranks_that_disagree_on_a_size_are_told_which", "[host]") {
   const Group group(3);
   const Job job = MakeJob(3, 16, 20, {8});
   const Bound bound(group, job);
@@ -283,7 +278,7 @@ TEST_CASE("bug_E19_a_rank_that_fails_in_prepare_fails_all_ranks") {
   CHECK((AllOk(bound.outcomes()) || AllAre(bound.outcomes(), SPARSESEL_UNSUPPORTED)));
 }
 
-TEST_CASE("bug_E21_a_skipped_execute_is_noticed") {
+TEST_CASE("bug_E21_a_skipped_execute_is_noticed", "[host]") {
   const Group group(2, ShortLimits(30 * kSecond, 300 * kMillisecond));
   const Job job = MakeJob(2, 8, 16, {2});
   const Bound bound(group, job);

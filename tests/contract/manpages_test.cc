@@ -111,6 +111,24 @@ oracle::List ByScore(const oracle::List& all) {
   return sorted;
 }
 
+// Each batch is run by itself.
+void CheckEverywhere(const Group& group, const Job& job, const std::vector<Batch>& batches) {
+  std::vector<std::vector<oracle::Answer>> expected;
+  for (const Batch& batch : batches) expected.push_back(ExpectRows(job, batch));
+  for (const Combination& combination : CoveringCombinations(job)) {
+    INFO(combination.text());
+    const Job run = With(job, combination);
+    const Bound bound(group, run);
+    // A prefix may be longer than other ranks' lists.
+    if (!bound.ok() && !kOnDevice) continue;
+    INFO(Describe(bound.outcomes()));
+    REQUIRE(bound.ok());
+    for (size_t i = 0; i < batches.size(); ++i) {
+      CHECK(Compare(run, expected[i], Execute(bound, run, batches[i])) == "");
+    }
+  }
+}
+
 template <typename Reshard>
 void CheckReshard(size_t world, bool same_answer, Reshard reshard) {
   std::vector<Row> rows;
@@ -130,13 +148,13 @@ void CheckReshard(size_t world, bool same_answer, Reshard reshard) {
     REQUIRE(expected[row].ids == File().expected_ids[row]);
   }
   const Group group(job.world());
-  for (const Combination& combination : CoveringCombinations(job)) {
-    INFO(combination.text());
-    const Job run = With(job, combination);
-    const Bound bound(group, run);
-    if (!bound.ok()) continue;  // a prefix may be longer than other ranks' lists
-    CHECK(Compare(run, expected, Execute(bound, run, batch)) == "");
-  }
+  CheckEverywhere(group, job, {batch});
+  if (!kOnDevice) return;
+  // And row by row: then the kernel that does everything finds room beside those of many ranks.
+  job.capacities = {1};
+  std::vector<Batch> single(kRows, MakeBatch(job, 1));
+  for (size_t row = 0; row < kRows; ++row) SetRow(job, 0, rows[row], &single[row]);
+  CheckEverywhere(group, job, single);
 }
 
 TEST_CASE("manpages: as the file has them") {

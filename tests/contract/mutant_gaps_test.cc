@@ -130,7 +130,7 @@ Outcomes RaceWithSteps(const std::vector<sparsesel_plan*>& plans,
   });
 }
 
-TEST_CASE("race: votes that differ are a mismatch on all ranks") {
+TEST_CASE("race: votes that differ are a mismatch on all ranks", "[host]") {
   SpoiltGroup spoilt(2);
   REQUIRE(spoilt.ok());
   const Job job = MakeJob(2, 16, 16, {1});
@@ -153,7 +153,7 @@ TEST_CASE("race: votes that differ are a mismatch on all ranks") {
   Release(&plans);
 }
 
-TEST_CASE("race: holdouts catch what was right while it was timed") {
+TEST_CASE("race: holdouts catch what was right while it was timed", "[host]") {
   SpoiltGroup spoilt(2);
   REQUIRE(spoilt.ok());
   const Job job = MakeJob(2, 16, 16, {1});
@@ -180,7 +180,7 @@ TEST_CASE("race: holdouts catch what was right while it was timed") {
 // Stands still on threads that have been told so.
 thread_local bool clock_stands_still = false;
 
-TEST_CASE("race: a clock that stands still on one rank disqualifies the timing of all") {
+TEST_CASE("race: a clock that stands still on one rank disqualifies the timing of all", "[host]") {
   sparsesel_comm_options options = ShortLimits();
   options.clock = {nullptr, [](void*) -> int64_t {
                      return clock_stands_still
@@ -210,7 +210,7 @@ TEST_CASE("race: a clock that stands still on one rank disqualifies the timing o
   Release(&plans);
 }
 
-TEST_CASE("sequence: an execute that meets an old one of a peer is a mismatch") {
+TEST_CASE("sequence: an execute that meets an old one of a peer is a mismatch", "[host]") {
   SpoiltGroup spoilt(2);
   REQUIRE(spoilt.ok());
   const Job job = MakeJob(2, 8, 8, {1});
@@ -259,22 +259,21 @@ TEST_CASE("positions: each negative one is absent, also where a row start would 
   const Bound bound(group, job);
   INFO(Describe(bound.outcomes()));
   REQUIRE(bound.ok());
-  const float scores[10] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9};
-  const int32_t positions[2] = {-2, 3};
-  const int32_t start = 4;
-  int32_t out[2] = {7, 7};
-  sparsesel_io io = SPARSESEL_IO_INIT;
-  io.rows = 1;
-  io.scores = scores;
-  io.ids = positions;
-  io.row_starts = &start;
-  io.out_ids = out;
-  CHECK(sparsesel_execute(bound.binding(0), &io, nullptr, nullptr) == SPARSESEL_OK);
-  CHECK(out[0] == 103);
-  CHECK(out[1] == -1);
+  Batch batch = MakeBatch(job, 1);
+  RankInput& input = batch.ranks[0];
+  for (int i = 0; i < 10; ++i) {
+    const auto score = static_cast<float>(i);
+    std::memcpy(&input.score_bits[static_cast<size_t>(i)], &score, sizeof(score));
+  }
+  input.ids = {-2, 3};
+  input.counts = {2};
+  input.row_starts = {4};
+  const Results results = Execute(bound, job, batch);
+  CHECK(Compare(job, ExpectRows(job, batch), results) == "");
+  CHECK(results.ranks[0].ids == std::vector<int32_t>{103, -1});
 }
 
-TEST_CASE("sums: what a rank added for its rows in one call is not added in the next") {
+TEST_CASE("sums: what a rank added for its rows in one call is not added in the next", "[host]") {
   for (const char* replicate : {"replicate.bf16", "replicate.int32_sum"}) {
     INFO(replicate);
     const Group group(3);
@@ -291,7 +290,7 @@ TEST_CASE("sums: what a rank added for its rows in one call is not added in the 
   }
 }
 
-TEST_CASE("bf16: a sum that is no byte is an error on the ranks that got it") {
+TEST_CASE("bf16: a sum that is no byte is an error on the ranks that got it", "[host]") {
   SpoiltGroup spoilt(2);
   REQUIRE(spoilt.ok());
   Job job = MakeJob(2, 8, 16, {1});
@@ -318,7 +317,7 @@ TEST_CASE("bf16: a sum that is no byte is an error on the ranks that got it") {
   CHECK(results.outcomes[1].status == SPARSESEL_INTERNAL);
 }
 
-TEST_CASE("what ended a group stays, whatever comes after it") {
+TEST_CASE("what ended a group stays, whatever comes after it", "[host]") {
   const Group group(2, ShortLimits(kSecond, 50 * kMillisecond));
   const Job job = MakeJob(2, 8, 16, {2});
   const Bound bound(group, job);
@@ -338,7 +337,7 @@ TEST_CASE("what ended a group stays, whatever comes after it") {
 }
 
 // Nobody aborts or releases anything meanwhile, which would free the peers as well.
-TEST_CASE("untold: an allocation that fails inside a call leaves no peer waiting") {
+TEST_CASE("untold: an allocation that fails inside a call leaves no peer waiting", "[host]") {
   for (const bool in_race : {false, true}) {
     bool failed = true;
     for (int64_t nth = 1; failed; nth += std::max<int64_t>(1, nth / 30)) {
@@ -377,7 +376,7 @@ TEST_CASE("untold: an allocation that fails inside a call leaves no peer waiting
   }
 }
 
-TEST_CASE("stats: rows that had to be completed are counted") {
+TEST_CASE("stats: rows that had to be completed are counted", "[host]") {
   for (int32_t composition : {SPARSESEL_COMPOSITION_REPLICATED, SPARSESEL_COMPOSITION_OWNER}) {
     const Group group(2);
     Job job = MakeJob(2, 100, 200, {5});
@@ -483,7 +482,7 @@ class SlowReader {
   std::vector<int32_t> out_ = std::vector<int32_t>(kLength, -1);
 };
 
-TEST_CASE("workspace: what a slow peer reads is not written by the next execute") {
+TEST_CASE("workspace: what a slow peer reads is not written by the next execute", "[host]") {
   SlowReader reader(ShortLimits());
   REQUIRE(reader.ok());
   int wrong = 0;
@@ -525,7 +524,7 @@ class Spoiler {
   std::vector<void*> spoilt_;
 };
 
-TEST_CASE("workspace: what a slow peer reads is not freed under it") {
+TEST_CASE("workspace: what a slow peer reads is not freed under it", "[host]") {
   int wrong = 0;
   for (int round = 0; round < 5; ++round) {
     Spoiler spoiler;

@@ -101,7 +101,7 @@ struct BadIo {
   std::function<void(sparsesel_io*)> spoil;
 };
 
-TEST_CASE("refusals: every field of an io, on every rank, from the rank at fault") {
+TEST_CASE("refusals: every field of an io, on every rank, from the rank at fault", "[host]") {
   static float scores[4 * 32];
   static int32_t ids[4 * 32];
   static int32_t out[4 * 32];
@@ -184,7 +184,7 @@ TEST_CASE("refusals: every field of an io, on every rank, from the rank at fault
   }
 }
 
-TEST_CASE("refusals: a position outside its score row, and a mapped id beyond 31 bits") {
+TEST_CASE("refusals: a position outside its score row, and a mapped id beyond 31 bits", "[host]") {
   Job job = MakeJob(2, 8, 16, {4});
   job.problems[1].input_kind = SPARSESEL_INPUT_POSITIONS;
   job.problems[1].score_row_length = 100;

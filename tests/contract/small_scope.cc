@@ -3,7 +3,6 @@
 namespace contract {
 namespace {
 
-constexpr int32_t kRowsPerExecute = 2048;  // prepare runs as many, again and again
 constexpr uint32_t kScores[] = {kNan,       kMinusNan,   kInfinity, kMinusInfinity, 0,
                                 kMinusZero, 0x00000001u, kOne,      0x40000000u};
 
@@ -40,15 +39,16 @@ std::vector<SmallCandidate> SmallAlphabet(int absences) {
   return alphabet;
 }
 
-SmallScope::SmallScope(int32_t world, int32_t length)
-    : world_(world), length_(length), group_(world) {
+SmallScope::SmallScope(int32_t world, int32_t length, int32_t rows_per_execute)
+    : world_(world), length_(length), rows_per_execute_(rows_per_execute), group_(world) {
   for (size_t mode = 0; mode < std::size(kOutputModes); ++mode) {
     for (int32_t k = 1; k <= 3; ++k) {
-      Job job = MakeJob(world, k, length, {kRowsPerExecute});
+      Job job = MakeJob(world, k, length, {rows_per_execute});
       for (sparsesel_problem& problem : job.problems) {
         problem.outputs = kOutputModes[mode].outputs;
         problem.output_order = kOutputModes[mode].output_order;
       }
+      if (!IsOffered(job)) continue;
       for (const Combination& combination : CoveringCombinations(job)) {
         Entry entry{mode, With(job, combination), "", nullptr};
         entry.text =
@@ -62,7 +62,7 @@ SmallScope::SmallScope(int32_t world, int32_t length)
       }
     }
   }
-  batch_ = MakeBatch(MakeJob(world, 1, length, {}), kRowsPerExecute);
+  batch_ = MakeBatch(MakeJob(world, 1, length, {}), rows_per_execute);
 }
 
 void SmallScope::Add(const std::vector<std::vector<SmallCandidate>>& lists) {
@@ -81,7 +81,7 @@ void SmallScope::Add(const std::vector<std::vector<SmallCandidate>>& lists) {
     input.counts[static_cast<size_t>(filled_)] = static_cast<int32_t>(lists[rank].size());
   }
   ++cases_;
-  if (++filled_ == kRowsPerExecute) Finish();
+  if (++filled_ == rows_per_execute_) Finish();
 }
 
 void SmallScope::AddAll(int32_t candidates, const std::vector<SmallCandidate>& alphabet) {

@@ -39,7 +39,7 @@ inline constexpr OutputMode kOutputModes[] = {
 class SmallScope {
  public:
   // Lists of `length` candidates on each of `world` ranks.
-  SmallScope(int32_t world, int32_t length);
+  SmallScope(int32_t world, int32_t length, int32_t rows_per_execute = 2048);
 
   // One case: which candidates each rank has, in order. Judged when enough are together.
   void Add(const std::vector<std::vector<SmallCandidate>>& lists);
@@ -68,6 +68,7 @@ class SmallScope {
 
   const int32_t world_;
   const int32_t length_;
+  const int32_t rows_per_execute_;
   Group group_;
   std::vector<Entry> entries_;
   bool all_modes_ = true;

@@ -13,7 +13,7 @@ void Check(int32_t world) {
     scope.set_all_modes(candidates <= 2);
     scope.AddAll(candidates, alphabet);
   }
-  if (!kSanitized) {
+  if (!kSanitized && !kOnDevice) {
     scope.AddAll(4, alphabet);
   } else {
     Random random(1);
@@ -69,6 +69,7 @@ TEST_CASE("small scope: few candidates in lists longer than every prefix") {
       problem.outputs = mode.outputs;
       problem.output_order = mode.output_order;
     }
+    if (!IsOffered(job)) continue;
     const std::vector<oracle::Answer> expected = ExpectRows(job, batch);
     for (const Combination& combination : CoveringCombinations(job)) {
       const Job run = With(job, combination);

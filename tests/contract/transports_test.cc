@@ -39,20 +39,20 @@ void CheckTransport(int32_t world, const CustomOptions& options) {
   CHECK(ran >= 4);
 }
 
-TEST_CASE("transports: a data plane of the caller's own") {
+TEST_CASE("transports: a data plane of the caller's own", "[host]") {
   for (int32_t world : {1, 2, 5}) CheckTransport(world, {});
 }
 
-TEST_CASE("transports: one that has nothing but an all-gather") {
+TEST_CASE("transports: one that has nothing but an all-gather", "[host]") {
   for (int32_t world : {2, 5}) CheckTransport(world, {.all_to_all = false, .sums = false});
 }
 
-TEST_CASE("transports: the bootstrap itself") {
+TEST_CASE("transports: the bootstrap itself", "[host]") {
   for (int32_t world : {1, 2, 5})
     CheckTransport(world, {.transport = SPARSESEL_TRANSPORT_BOOTSTRAP});
 }
 
-TEST_CASE("transports: 64 ranks over callbacks") {
+TEST_CASE("transports: 64 ranks over callbacks", "[host]") {
   CustomGroup custom(64);
   REQUIRE(custom.ok());
   Job job = MakeJob(64, 100, 20, {3});
@@ -62,7 +62,7 @@ TEST_CASE("transports: 64 ranks over callbacks") {
   CHECK(Check(bound, job, BatchOfKinds(job, 3, 1)) == "");
 }
 
-TEST_CASE("transports: joining without a peer ends by the limit") {
+TEST_CASE("transports: joining without a peer ends by the limit", "[host]") {
   // A group of three of which one rank never comes: made by hand, since the fixture brings all.
   sparsesel_comm_options options = ShortLimits(200 * kMillisecond);
   options.transport = SPARSESEL_TRANSPORT_BOOTSTRAP;

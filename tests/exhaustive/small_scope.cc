@@ -10,6 +10,7 @@
 #include "contract/batch.cc"
 #include "contract/combinations.cc"
 #include "contract/group_fixture.cc"
+#include "contract/memory_host.cc"
 #include "contract/rows.cc"
 #include "contract/small_scope.cc"
 
