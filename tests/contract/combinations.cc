@@ -125,12 +125,6 @@ std::vector<std::string> VariantNames(int32_t composition) {
   return names;
 }
 
-bool IsOffered(const Job& job) {
-  const sparsesel_problem& problem = job.problems[0];
-  return !(kOnDevice && problem.output_order == SPARSESEL_OUTPUT_BY_ID &&
-           (problem.outputs & SPARSESEL_OUTPUT_SCORES) != 0);
-}
-
 std::vector<Combination> AllCombinations(const Job& job) {
   const Job probe = Probe(job);
   const Group group(probe.world());

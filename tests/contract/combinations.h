@@ -27,10 +27,6 @@ inline constexpr size_t kLeastCombinations = kOnDevice ? 2 : 4;
 // ("exchange.prefix:64").
 std::vector<std::string> VariantNames(int32_t composition);
 
-// Whether there are combinations for such a problem. Ordering by id on a device forgets the
-// sources, which break ties of one id with several scores: there these are UNSUPPORTED.
-bool IsOffered(const Job& job);
-
 // Every combination of variants that can run problems like job.problems[0]. Those that are left out
 // are UNSUPPORTED, with a sentence; anything else is thrown.
 std::vector<Combination> AllCombinations(const Job& job);

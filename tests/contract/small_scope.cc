@@ -48,7 +48,6 @@ SmallScope::SmallScope(int32_t world, int32_t length, int32_t rows_per_execute)
         problem.outputs = kOutputModes[mode].outputs;
         problem.output_order = kOutputModes[mode].output_order;
       }
-      if (!IsOffered(job)) continue;
       for (const Combination& combination : CoveringCombinations(job)) {
         Entry entry{mode, With(job, combination), "", nullptr};
         entry.text =

@@ -168,8 +168,7 @@ TEST_CASE("device refusals: variants of host memory, and what the fused kernel c
        {Bad{"pack.plain", 0, 0, 0}, Bad{"exchange.full", 0, 0, 0}, Bad{"select.threshold", 0, 0, 0},
         Bad{"peer.fused:1", 0, 0, 0}, Bad{"peer.fused", SPARSESEL_OUTPUT_SCORES, 0, 0},
         Bad{"peer.fused", 0, SPARSESEL_OUTPUT_BY_ID, 0},
-        Bad{"peer.fused", 0, 0, SPARSESEL_SCOPE_OWNED_ROWS},
-        Bad{"", SPARSESEL_OUTPUT_SCORES, SPARSESEL_OUTPUT_BY_ID, 0}}) {
+        Bad{"peer.fused", 0, 0, SPARSESEL_SCOPE_OWNED_ROWS}}) {
     Job job = MakeJob(2, 8, 16, {4});
     ChangeAll(&job, [&](sparsesel_problem* p) {
       p->outputs = bad.outputs;
