@@ -11,6 +11,11 @@
 // for finds no room for its own kernels. There the headers are sent last, after everything else has
 // been stored, and one small block (LaunchAwait) waits for them before anything larger is launched.
 //
+// Lists in order need not be sent whole: with a prefix, each rank sends the first records of each
+// list, keeps the list, as packets, in its own inbox, and says whether it is in order after all.
+// Who finds the prefixes not enough, or a list out of order, fetches the rest from where it is
+// kept; that is over before the step after the next writes the same half.
+//
 // A wait is bounded by a limit in device memory. When it expires, or a peer has poisoned this rank,
 // the rank's failure word is set, its peers are poisoned, and this and all later steps end at once
 // with empty output.
@@ -28,6 +33,8 @@
 namespace sparsesel::kernels {
 
 inline constexpr int32_t kMaxPeers = 64;
+// Blocks that may share one row's packing, each of which says whether its part is in order.
+inline constexpr int32_t kPeerVerdicts = 16;
 
 // What the host and a rank's kernels tell each other without synchronizing: pinned host memory that
 // devices read and write.
@@ -50,9 +57,10 @@ struct PeerState {
 // Packets that one rank may receive in one step. Each half of an inbox holds at least as many.
 struct PeerInboxShape {
   int32_t rows = 0;    // of the largest step
-  int32_t length = 0;  // records per list
+  int32_t length = 0;  // records per list that are sent
   int32_t words = 0;   // 32-bit words per answer row; 0 if no answers are sent
   int32_t world = 1;
+  int32_t kept = 0;  // records per list that a rank keeps for its peers to fetch; 0: it sends all
 
   SPARSESEL_HOST_DEVICE constexpr int64_t header() const { return 0; }             // [world]
   SPARSESEL_HOST_DEVICE constexpr int64_t answer_header() const { return world; }  // [world]
@@ -61,9 +69,17 @@ struct PeerInboxShape {
   SPARSESEL_HOST_DEVICE constexpr int64_t answers() const {
     return records() + int64_t{world} * rows * length;
   }
-  // [rows, words / 2]; then the end
-  SPARSESEL_HOST_DEVICE constexpr int64_t packets() const {
+  // [rows, words / 2]
+  SPARSESEL_HOST_DEVICE constexpr int64_t lists_kept() const {
     return answers() + int64_t{rows} * ((words + 1) / 2);
+  }
+  // [rows, kept], this rank's own, for others to read
+  SPARSESEL_HOST_DEVICE constexpr int64_t verdicts() const {
+    return lists_kept() + int64_t{rows} * kept;
+  }
+  // [world, rows, kPeerVerdicts]; then the end
+  SPARSESEL_HOST_DEVICE constexpr int64_t packets() const {
+    return verdicts() + (kept == 0 ? 0 : int64_t{world} * rows * kPeerVerdicts);
   }
 };
 

@@ -59,6 +59,7 @@ cudaError_t LaunchFused(const SelectDevice& device, const SelectConfig& config,
   const int32_t longest = *std::max_element(args.candidates, last);
   const bool uniform = std::all_of(args.candidates, last, [&](int32_t n) { return n == longest; });
   input.uniform_length = uniform ? longest : -1;
+  input.has_prefix = args.end.shape.kept > 0;
   std::copy(args.candidates, last, input.lengths);
   SelectArgs<RecordLists> shared;
   shared.rows = args.rows.rows;
@@ -66,7 +67,12 @@ cudaError_t LaunchFused(const SelectDevice& device, const SelectConfig& config,
   shared.active_rows = args.rows.active_rows;
   shared.first_row = args.rows.begin;
   shared.output = args.output;
-  return LaunchSampledKernel(device, config, {args.rows.rows, world, longest, args.k}, longest,
+  const int32_t sent = input.has_prefix ? std::min(longest, args.end.shape.length) : longest;
+  if (input.has_prefix) {
+    shared.prefix.length = sent;
+    shared.prefix.complete = true;
+  }
+  return LaunchSampledKernel(device, config, {args.rows.rows, world, sent, args.k}, longest,
                              uniform, input, shared, stream);
 }
 

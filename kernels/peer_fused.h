@@ -20,6 +20,8 @@ struct FusedArgs {
   uint32_t* status_word = nullptr;      // may be null; set when the step fails
   SelectOutput output;                  // row 0 is rows.begin
   int32_t k = 0;
+  // Lists are in order: end.shape.length records of each are sent first, and end.shape.kept hold
+  // the longest. 0 in end.shape.kept: all are sent.
 };
 
 // How many rows a launch may have so that the blocks of `ranks` ranks on one device, all waiting

@@ -21,6 +21,7 @@ struct PeerInput {
   int32_t uniform_length = -1;  // -1: lengths differ
   int32_t lengths[kMaxPeers] = {};
   uint32_t* status_word = nullptr;
+  bool has_prefix = false;  // end.shape.length records of each list are sent, the rest is kept
 
   // Two packets; those that do not exist carry the epoch that nobody waits for.
   struct Raw {
@@ -36,9 +37,14 @@ struct PeerInput {
     const uint4* row;  // of source 0 in this rank's inbox
     uint32_t epoch;
     uint32_t* failed;  // shared by the block
+    int64_t slot;
 
     __device__ __forceinline__ const uint4* At(uint32_t list, int32_t at) const {
       const PeerInboxShape& shape = input.end.shape;
+      if (input.has_prefix && at >= shape.length) {
+        return InboxHalf(input.end, static_cast<int32_t>(list), epoch) + shape.lists_kept() +
+               slot * shape.kept + at;
+      }
       return row + static_cast<int64_t>(list) * shape.rows * shape.length + at;
     }
     __device__ __forceinline__ int32_t Length(uint32_t list) const {
@@ -78,10 +84,10 @@ struct PeerInput {
     return NextEpoch(LoadWord(&end.state[end.rank]->epoch));
   }
 
-  __device__ __forceinline__ View Row(int64_t row, uint32_t* failed) const {
+  __device__ __forceinline__ View Row(int64_t slot, uint32_t* failed) const {
     const uint32_t epoch = Epoch();
-    return {*this, InboxHalf(end, end.rank, epoch) + end.shape.records() + row * end.shape.length,
-            epoch, failed};
+    return {*this, InboxHalf(end, end.rank, epoch) + end.shape.records() + slot * end.shape.length,
+            epoch, failed, slot};
   }
 
   // Sends this rank's list of the row to every rank, shared by the row's threads. The first row
@@ -94,7 +100,9 @@ struct PeerInput {
           InboxHalf(end, static_cast<int32_t>(member), epoch) + end.shape.header() + end.rank,
           header.digest, header.rows, epoch);
     }
-    if (active) {
+    if (active && has_prefix) {
+      SendPrefix(slot, epoch, member, members);
+    } else if (active) {
       const int64_t row = rows.begin + slot;
       const int32_t count = PresentCount(own, row);
       const int64_t place =
@@ -123,6 +131,65 @@ struct PeerInput {
       }
     }
     __syncwarp();
+  }
+
+  // Keeps this rank's list of the row, sends its first records to every rank, and says to each
+  // whether the part that this block has seen is in order.
+  __device__ __forceinline__ void SendPrefix(int64_t slot, uint32_t epoch, uint32_t member,
+                                             uint32_t members) const {
+    const int64_t row = rows.begin + slot;
+    const int32_t count = PresentCount(own, row);
+    const int32_t sent = min(end.shape.length, own.candidates);
+    const int64_t list = int64_t{end.rank} * end.shape.rows + slot;
+    const int64_t place = end.shape.records() + list * end.shape.length;
+    uint4* const kept =
+        InboxHalf(end, end.rank, epoch) + end.shape.lists_kept() + slot * end.shape.kept;
+    bool bad = false;
+    bool in_order = true;
+    // Each warp takes neighbouring records, and one more to see that the next part goes on in
+    // order.
+    for (uint32_t at = member; at < static_cast<uint32_t>(own.candidates); at += members) {
+      const auto i = static_cast<int32_t>(at);
+      const Record record = i < count ? PackCandidate(own, row, i, &bad) : Record{0, -1};
+      if (i + 1 < count) {
+        in_order &= CandidateKey(record) >= CandidateKey(PackCandidate(own, row, i + 1, &bad));
+      }
+      const auto bits = static_cast<uint32_t>(record.id);
+      StorePacket(kept + i, record.score_bits, bits, epoch);
+      if (i >= sent) continue;
+      for (int32_t turn = 0, peer = end.rank; turn < end.world; ++turn) {
+        StorePacket(InboxHalf(end, peer, epoch) + place + i, record.score_bits, bits, epoch);
+        peer = peer + 1 == end.world ? 0 : peer + 1;
+      }
+    }
+    if (bad && status_word != nullptr) *status_word = SPARSESEL_INVALID_ARGUMENT;
+    in_order = __syncthreads_and(in_order) != 0;
+    if (threadIdx.x < static_cast<uint32_t>(end.world)) {
+      StorePacket(InboxHalf(end, static_cast<int32_t>(threadIdx.x), epoch) + end.shape.verdicts() +
+                      list * kPeerVerdicts + member / blockDim.x,
+                  in_order ? 1 : 0, 0, epoch);
+    }
+  }
+
+  // Whether any rank's list of the row is out of order: the row's first threads wait for one
+  // verdict each, and the one that finds out says so. A wait that fails counts as in order: the
+  // step has failed then, which is found elsewhere.
+  __device__ __forceinline__ bool OutOfOrder(int64_t slot, uint32_t member) const {
+    const uint32_t blocks = gridDim.x / static_cast<uint32_t>(rows.rows);
+    bool found = false;
+    if (member < static_cast<uint32_t>(end.world) * blocks) {
+      const uint32_t epoch = Epoch();
+      const auto source = static_cast<int32_t>(member / blocks);
+      const int64_t list = int64_t{source} * end.shape.rows + slot;
+      uint4 packet;
+      found = AwaitPacket(end,
+                          InboxHalf(end, end.rank, epoch) + end.shape.verdicts() +
+                              list * kPeerVerdicts + member % blocks,
+                          epoch, source, &packet) &&
+              packet.x == 0;
+    }
+    __syncwarp();
+    return found;
   }
 
   // The last block to come here ends the step.

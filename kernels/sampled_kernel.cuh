@@ -95,7 +95,7 @@ __global__ void __launch_bounds__(kThreads, 1024 / kThreads)
     const bool active =
         params.active_rows == nullptr || params.first_row + row < *params.active_rows;
     const OutputRow out(params.output, row);
-    const auto view = params.input.Row(row, &state.at_least);
+    const auto view = params.input.Row(row, &state.failed);
     if constexpr (Input::kWaits) params.input.Begin(row, active, member, members);
 
     constexpr int kPairs = kKeys > 0 ? kKeys / 2 : 4;
@@ -138,6 +138,7 @@ __global__ void __launch_bounds__(kThreads, 1024 / kThreads)
     if (t == 0) {
       state.spilled = 0;
       state.at_least = 0;
+      state.failed = 0;
     }
     __syncthreads();
     if (t == kThreads - 1) {
@@ -206,6 +207,9 @@ __global__ void __launch_bounds__(kThreads, 1024 / kThreads)
     }
     __syncwarp();
     if (params.has_prefix) __syncthreads();  // the bound has been written
+    if constexpr (Input::kWaits) {
+      if (params.has_prefix && params.input.OutOfOrder(row, member)) state.spilled = 1;
+    }
     SendStaged(team, plan, shared, part, staged, params.has_prefix, params.need_source);
     __syncthreads();
     if (t < team.Size()) SendMessage(team, plan, shared, t);
@@ -216,7 +220,8 @@ __global__ void __launch_bounds__(kThreads, 1024 / kThreads)
     const uint4 message = lane < team.Size() ? shared.messages[lane] : none;
     const uint32_t length = __reduce_add_sync(kFullWarp, message.x);
     if (t == 0) team.Expect(state.mailbox + kEntryMail, length * sizeof(uint4));
-    const uint32_t before = __reduce_add_sync(kFullWarp, message.y);
+    const uint32_t ahead = __reduce_add_sync(kFullWarp, message.y);
+    const uint32_t before = ahead & (kFailed - 1);
     const uint32_t sum = __reduce_add_sync(kFullWarp, message.z);
     const uint32_t total = sum & (kSpilled - 1);
     uint64_t bound = kAbsentKey;
@@ -228,7 +233,7 @@ __global__ void __launch_bounds__(kThreads, 1024 / kThreads)
     // An input that waits tells all blocks of the row when a wait of one has failed: what is here
     // is then no answer.
     bool failed = false;
-    if constexpr (Input::kWaits) failed = __reduce_or_sync(kFullWarp, message.w) != 0;
+    if constexpr (Input::kWaits) failed = ahead >= kFailed;
     const bool short_of_keys = total < params.k && last > 1 && !failed;
     const bool misled =
         (sum >= kSpilled && !failed) || short_of_keys || (params.complete && !proven);
@@ -248,6 +253,16 @@ __global__ void __launch_bounds__(kThreads, 1024 / kThreads)
       selected = cut.key == kAbsentKey ? cut.greater : params.k;
       proof =
           all || bound == kAbsentKey || (params.need_source ? cut.key > bound : cut.key >= bound);
+      if constexpr (Input::kWaits) {
+        // It may have waited for what peers keep.
+        __syncthreads();
+        if (t < team.Size() && state.failed != 0) team.Add(&state.failed, t, 1);
+        team.Sync();
+        if (state.failed != 0) {
+          selected = 0;
+          WriteRest(out, 0, params.k, member, members);
+        }
+      }
     } else {
       if (before < params.k) OrderBucket<kThreads>(plan, shared, before, params.k, out);
       if (total < params.k) WriteRest(out, total, params.k, member, members);

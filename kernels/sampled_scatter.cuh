@@ -166,7 +166,8 @@ __device__ __forceinline__ void SendMessage(const TeamT& team, const SampledPlan
   const bool spilled = most > plan.region || shared.state->spilled != 0;
   const uint32_t length = min(shared.state->sent[block], plan.region);
   team.Send(shared.messages + team.Rank(), block,
-            make_uint4(length, before, total + (spilled ? kSpilled : 0), shared.state->at_least),
+            make_uint4(length, before + (shared.state->failed != 0 ? kFailed : 0),
+                       total + (spilled ? kSpilled : 0), shared.state->at_least),
             shared.state->mailbox + kMessageMail);
 }
 

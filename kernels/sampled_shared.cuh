@@ -17,12 +17,13 @@ inline constexpr uint32_t kFullWarp = 0xffffffffu;
 // bits.
 struct Message {
   uint32_t length;    // entries it sent to b
-  uint32_t before;    // entries it sent to blocks before b
+  uint32_t before;    // entries it sent to blocks before b; kFailed more if a wait failed
   uint32_t total;     // entries it sent to anyone; kSpilled more if some did not fit
   uint32_t at_least;  // of those, keys that reach the prefix bound
 };
 static_assert(sizeof(Message) == sizeof(uint4));
 inline constexpr uint32_t kSpilled = 1u << 26;
+inline constexpr uint32_t kFailed = 1u << 26;  // more in `before` if a wait of the sender failed
 
 enum MailboxOf { kSampleMail, kSplitterMail, kMessageMail, kEntryMail };
 
@@ -31,6 +32,7 @@ struct BlockState {
   uint64_t bound;      // greatest key that an unseen record may have; 0 without a prefix
   uint32_t spilled;
   uint32_t at_least;
+  uint32_t failed;  // a wait
   uint32_t cursor;
   alignas(16) uint32_t sent[kMaxCluster];
   uint32_t warp_total[kWarp];

@@ -46,12 +46,20 @@ bool FusedSupports(const Job& job, const Topology&, int32_t) {
          job.problem.output_order == SPARSESEL_OUTPUT_BY_SCORE;
 }
 
+// Prefixes too short to hold k would seldom be enough, and lists must be said to be in order.
+bool FusedPrefixSupports(const Job& job, const Topology& topology, int32_t prefix) {
+  return FusedSupports(job, topology, prefix) && job.problem.input_order == SPARSESEL_ORDER_FULL &&
+         prefix < job.longest && int64_t{prefix} * job.world > job.problem.k;
+}
+
 std::vector<Variant> DeviceVariants() {
   constexpr int32_t kDevice = SPARSESEL_MEMORY_DEVICE;
   return {
       {"peer.push", Stage::kPack, Stage::kExchange, kInBoth, kDevice, 1, kNoConfiguration, Always},
       {"peer.fused", Stage::kPack, Stage::kSelect, kInReplicated, kDevice, 1, kNoConfiguration,
        FusedSupports},
+      {"peer.fused_prefix", Stage::kPack, Stage::kSelect, kInReplicated, kDevice, 1, kPrefixes,
+       FusedPrefixSupports},
       {"select.sampled", Stage::kSelect, Stage::kSelect, kInBoth, kDevice, 1, kNoConfiguration,
        Always},
       {"peer.answers", Stage::kReplicate, Stage::kReplicate, kInOwner, kDevice, 1, kNoConfiguration,
@@ -59,6 +67,12 @@ std::vector<Variant> DeviceVariants() {
   };
 }
 #else
+// Prefixes too short to hold k would seldom be enough, and lists must be said to be in order.
+bool FusedPrefixSupports(const Job& job, const Topology& topology, int32_t prefix) {
+  return FusedSupports(job, topology, prefix) && job.problem.input_order == SPARSESEL_ORDER_FULL &&
+         prefix < job.longest && int64_t{prefix} * job.world > job.problem.k;
+}
+
 std::vector<Variant> DeviceVariants() { return {}; }
 #endif
 

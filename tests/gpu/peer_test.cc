@@ -52,8 +52,13 @@ bool Check(cudaError_t error, const char* what) {
 enum class Kind { kRandom, kTies, kEqual, kDuplicates, kFew, kSpecial };
 constexpr const char* kKindNames[] = {"random", "ties", "equal", "duplicates", "few", "special"};
 
+// What is promised of the lists' order, and whether it is so.
+enum class Order { kNone, kKept, kBroken };
+constexpr const char* kOrderNames[] = {"", " in order", " said to be in order"};
+
 struct Shape {
   int world, rows, candidates, k;
+  Order order = Order::kNone;
 };
 
 // Host copies of one rank's input, and all ranks' expected ids.
@@ -63,6 +68,35 @@ struct Data {
   std::vector<std::vector<int32_t>> counts;
   std::vector<int32_t> expected;  // rows * k
 };
+
+// Puts each list in the order of the contract, absent candidates last.
+void SortLists(const Shape& s, const std::vector<int32_t>& counts, std::vector<float>* scores,
+               std::vector<int32_t>* ids) {
+  struct Candidate {
+    uint64_t key;
+    float score;
+    int32_t id;
+  };
+  const auto candidates = static_cast<size_t>(s.candidates);
+  std::vector<Candidate> list(candidates);
+  for (size_t row = 0; row < static_cast<size_t>(s.rows); ++row) {
+    const auto count = static_cast<size_t>(std::clamp(counts[row], 0, s.candidates));
+    for (size_t i = 0; i < candidates; ++i) {
+      Candidate& c = list[i];
+      c.score = (*scores)[row * candidates + i];
+      c.id = (*ids)[row * candidates + i];
+      uint32_t bits;
+      std::memcpy(&bits, &c.score, 4);
+      c.key = i < count ? sparsesel::CandidateKey(bits, c.id) : 0;
+    }
+    std::stable_sort(list.begin(), list.begin() + static_cast<std::ptrdiff_t>(count),
+                     [](const Candidate& a, const Candidate& b) { return a.key > b.key; });
+    for (size_t i = 0; i < candidates; ++i) {
+      (*scores)[row * candidates + i] = list[i].score;
+      (*ids)[row * candidates + i] = list[i].id;
+    }
+  }
+}
 
 Data Make(const Shape& s, Kind kind, unsigned seed) {
   Data data;
@@ -105,6 +139,15 @@ Data Make(const Shape& s, Kind kind, unsigned seed) {
     }
     if (kind == Kind::kFew) {
       for (int32_t& count : counts) count = static_cast<int32_t>(random() % 3000) - 100;
+    }
+    if (s.order != Order::kNone) {
+      SortLists(s, counts, &scores, &ids);
+      // One candidate of every third row of every second rank stands where it should not.
+      for (int row = 0; s.order == Order::kBroken && rank % 2 == 1 && row < s.rows; row += 3) {
+        const auto first = static_cast<size_t>(row) * static_cast<size_t>(s.candidates);
+        std::swap(scores[first], scores[first + static_cast<size_t>(s.candidates) - 1]);
+        std::swap(ids[first], ids[first + static_cast<size_t>(s.candidates) - 1]);
+      }
     }
     data.scores.push_back(std::move(scores));
     data.ids.push_back(std::move(ids));
@@ -198,6 +241,7 @@ void RunRank(const Shape& s, const Data& data, int composition, int replays, siz
   if (s.rows > 1) capacities.push_back(1);
   problem.k = s.k;
   problem.candidates = s.candidates;
+  if (s.order != Order::kNone) problem.input_order = SPARSESEL_ORDER_FULL;
   problem.capacities = capacities.data();
   problem.capacity_count = static_cast<int32_t>(capacities.size());
   sparsesel_plan* plan = nullptr;
@@ -297,6 +341,7 @@ void RunCase(const Shape& s, Kind kind, int composition, int replays, bool race)
   const std::string what = "W=" + std::to_string(s.world) + " rows=" + std::to_string(s.rows) +
                            " n=" + std::to_string(s.candidates) + " k=" + std::to_string(s.k) +
                            " " + kKindNames[static_cast<int>(kind)] +
+                           kOrderNames[static_cast<int>(s.order)] +
                            (composition == SPARSESEL_COMPOSITION_OWNER ? " owner" : " replicated");
   const Data data = Make(s, kind, 7);
   g_shown = 0;
@@ -341,6 +386,24 @@ int main(int argc, char** argv) {
       for (const int rows : {1, 5, 8}) {
         RunCase({world, rows, 2048, 2048}, Kind::kRandom, composition, replays,
                 composition == SPARSESEL_COMPOSITION_OWNER && rows == 8);
+      }
+      // Prefixes need an answer from a part of every list only, and a way out.
+      if (composition == SPARSESEL_COMPOSITION_REPLICATED && world > 1) {
+        const char* const pinned = g_child_plans;
+        const int prefix = world >= 16 ? 256 : world == 8 ? 512 : 1024;
+        const std::string plan = "peer.fused_prefix:" + std::to_string(prefix);
+        if (pinned == nullptr) g_child_plans = plan.c_str();
+        for (const int rows : {1, 4}) {
+          RunCase({world, rows, 2048, 2048, Order::kKept}, Kind::kRandom, composition, replays,
+                  false);
+        }
+        RunCase({world, 4, 2048, 2048, Order::kBroken}, Kind::kRandom, composition, 4, false);
+        for (const Kind kind :
+             {Kind::kTies, Kind::kEqual, Kind::kDuplicates, Kind::kFew, Kind::kSpecial}) {
+          RunCase({world, 2, 2048, 2048, Order::kKept}, kind, composition, 4, false);
+          RunCase({world, 2, 1500, 700, Order::kBroken}, kind, composition, 4, false);
+        }
+        g_child_plans = pinned;
       }
       if (world == 3 || world == 4) {
         for (const Kind kind :

@@ -28,9 +28,10 @@ struct DeviceLayout {
 };
 
 // The layout with the most rows a step, at most `capacity`, that fits the job's memory limit.
-// `answers`: owners send what they selected. UNSUPPORTED if not even one row fits.
-Status FitDeviceLayout(const Job& job, int32_t capacity, bool answers, size_t scratch_bytes,
-                       DeviceLayout* layout);
+// `prefix`: records of each list that are sent first, 0 for all. `answers`: owners send what they
+// selected. UNSUPPORTED if not even one row fits.
+Status FitDeviceLayout(const Job& job, int32_t capacity, int32_t prefix, bool answers,
+                       size_t scratch_bytes, DeviceLayout* layout);
 
 }  // namespace sparsesel
 

@@ -9,13 +9,15 @@ constexpr int64_t kLargestInbox = int64_t{256} << 20;
 
 size_t Aligned(size_t bytes) { return (bytes + 255) / 256 * 256; }
 
-DeviceLayout LayOut(const Job& job, int32_t step, bool answers, size_t scratch_bytes) {
+DeviceLayout LayOut(const Job& job, int32_t step, int32_t prefix, bool answers,
+                    size_t scratch_bytes) {
   DeviceLayout layout;
   layout.step = step;
   const auto rows = static_cast<size_t>(step);
   const auto world = static_cast<size_t>(job.world);
   layout.inbox.rows = step;
-  layout.inbox.length = job.longest;
+  layout.inbox.length = prefix > 0 ? prefix : job.longest;
+  layout.inbox.kept = prefix > 0 ? job.longest : 0;
   layout.inbox.world = job.world;
   const auto k = static_cast<size_t>(job.problem.k);
   const bool scores = job.problem.wants_scores();
@@ -35,12 +37,12 @@ DeviceLayout LayOut(const Job& job, int32_t step, bool answers, size_t scratch_b
 
 }  // namespace
 
-Status FitDeviceLayout(const Job& job, int32_t capacity, bool answers, size_t scratch_bytes,
-                       DeviceLayout* layout) {
+Status FitDeviceLayout(const Job& job, int32_t capacity, int32_t prefix, bool answers,
+                       size_t scratch_bytes, DeviceLayout* layout) {
   const uint64_t limit = job.memory_limit;
   int32_t step = capacity;
   for (;; step = (step + 1) / 2) {
-    *layout = LayOut(job, step, answers, scratch_bytes);
+    *layout = LayOut(job, step, prefix, answers, scratch_bytes);
     const bool small = static_cast<int64_t>(layout->peer_visible) <= kLargestInbox;
     const bool fits = limit == 0 || layout->total + layout->peer_visible <= limit;
     if ((small || step == 1) && fits) return {};

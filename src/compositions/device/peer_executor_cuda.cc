@@ -207,7 +207,9 @@ Status PeerExecutor::Execute(const Call& call, const Slot& slot, SpanTimes* span
   tile.end = DeviceOf(slot).end;
   tile.end.shape = layout().inbox;
   // Epochs count the executes, so what is left to compare is what is executed.
-  const uint64_t what = call.message.digest ^ (call.message.tag * 0x9e3779b97f4a7c15u);
+  // And how many blocks share a row, where peers wait for a word of each.
+  const uint64_t what = call.message.digest ^ (call.message.tag * 0x9e3779b97f4a7c15u) ^
+                        static_cast<uint64_t>(plan_.select.config.cluster);
   tile.header = {static_cast<uint32_t>(what ^ (what >> 32)),
                  static_cast<uint32_t>(call.message.rows)};
   tile.input = InputOf(job().problem, call.io);
@@ -238,7 +240,11 @@ Status MakePeerExecutor(const Comm& comm, const Job& job, int32_t capacity,
   PeerExecutorPlan plan;
   plan.select.job = job;
   plan.owner = composition.kind == SPARSESEL_COMPOSITION_OWNER;
-  plan.fused = std::string_view(composition.At(Stage::kSelect)->variant->name) == "peer.fused";
+  const ChildPlan& selects = *composition.At(Stage::kSelect);
+  const std::string_view name = selects.variant->name;
+  // Its configuration is the prefix.
+  const int32_t prefix = name == "peer.fused_prefix" ? selects.configuration : 0;
+  plan.fused = name == "peer.fused" || prefix > 0;
   const int32_t ranks = static_cast<const PeerRank*>(comm.self().get())->ranks_on_device;
   plan.shared = ranks > 1;
   kernels::SelectDevice& device = plan.select.device;
@@ -248,7 +254,7 @@ Status MakePeerExecutor(const Comm& comm, const Job& job, int32_t capacity,
   SPARSESEL_RETURN_IF_ERROR(CudaStatus(on.error(), "cudaSetDevice"));
   SPARSESEL_RETURN_IF_ERROR(PrepareSelectKernels(comm.device(), device));
   const kernels::SelectShape shape{plan.owner ? OwnedRows(capacity, job.world, 0).size() : capacity,
-                                   job.world, job.longest, job.problem.k};
+                                   job.world, prefix > 0 ? prefix : job.longest, job.problem.k};
   kernels::SelectConfig& config = plan.select.config;
   if (plan.fused) {
     SPARSESEL_RETURN_IF_ERROR(ChooseFused(device, shape, ranks, &config));
@@ -260,7 +266,7 @@ Status MakePeerExecutor(const Comm& comm, const Job& job, int32_t capacity,
   } else {
     config = ChooseSelect(device, shape, plan.shared);
   }
-  SPARSESEL_RETURN_IF_ERROR(FitDeviceLayout(job, capacity, plan.owner && job.everywhere(),
+  SPARSESEL_RETURN_IF_ERROR(FitDeviceLayout(job, capacity, prefix, plan.owner && job.everywhere(),
                                             SelectScratchBytes(job, device, shape, config),
                                             &plan.select.layout));
   int32_t resident = 0;
