@@ -97,7 +97,7 @@ TEST_CASE("full size: every combination of variants that there is") {
 
 // A variant that runs in no test is not tested.
 TEST_CASE("full size: every variant runs") {
-  Job job = UnevenJob(4, {4});
+  Job job = UnevenJob(4, {kOnDevice ? 1 : 4});
   const std::vector<Combination> combinations = CoveringCombinations(job);
   for (int32_t composition : {SPARSESEL_COMPOSITION_REPLICATED, SPARSESEL_COMPOSITION_OWNER}) {
     for (const std::string& name : VariantNames(composition)) {

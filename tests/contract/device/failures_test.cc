@@ -119,37 +119,38 @@ void CheckOver(Setup* setup) {
 
 TEST_CASE("device failures: a missing rank ends by the limit, eager and replayed", "[device]") {
   for (const Way& way : kWays) {
-    for (bool replayed : {false, true}) {
-      for (int32_t missing : {0, 2}) {
-        INFO(way.child_plans << (replayed ? ", replayed" : ", eager") << ", without rank "
-                             << missing);
-        Setup setup(way);
-        for (int i = 0; i < 2; ++i) {
-          for (int32_t rank = 0; rank < 3; ++rank) setup.Enqueue(rank, replayed);
+    DYNAMIC_SECTION(way.child_plans) {
+      for (bool replayed : {false, true}) {
+        for (int32_t missing : {0, 2}) {
+          INFO((replayed ? "replayed" : "eager") << ", without rank " << missing);
+          Setup setup(way);
+          for (int i = 0; i < 2; ++i) {
+            for (int32_t rank = 0; rank < 3; ++rank) setup.Enqueue(rank, replayed);
+          }
+          CHECK(setup.Compared() == "");
+          Reset(&setup.arrays);
+          const auto begin = Clock::now();
+          for (int32_t rank = 0; rank < 3; ++rank) {
+            if (rank != missing) setup.Enqueue(rank, replayed);
+          }
+          const Results results = Finish(setup.arrays, setup.group.streams());
+          CHECK(Clock::now() - begin >= std::chrono::nanoseconds(kLimit) / 2);
+          CHECK(Clock::now() - begin < kPatience);
+          for (int32_t rank = 0; rank < 3; ++rank) {
+            const auto r = static_cast<size_t>(rank);
+            int32_t failed_rank = -2;
+            const sparsesel_status status = setup.CommStatus(rank, &failed_rank);
+            INFO("rank " << rank << ": " << sparsesel_status_name(status) << ", at fault "
+                         << failed_rank);
+            CHECK((status == SPARSESEL_TIMEOUT || status == SPARSESEL_PEER_FAILED));
+            CHECK(failed_rank == missing);
+            if (rank == missing) continue;
+            CHECK((results.outcomes[r].status == SPARSESEL_TIMEOUT ||
+                   results.outcomes[r].status == SPARSESEL_PEER_FAILED));
+            CHECK(IsEmpty(results.ranks[r]));
+          }
+          CheckOver(&setup);
         }
-        CHECK(setup.Compared() == "");
-        Reset(&setup.arrays);
-        const auto begin = Clock::now();
-        for (int32_t rank = 0; rank < 3; ++rank) {
-          if (rank != missing) setup.Enqueue(rank, replayed);
-        }
-        const Results results = Finish(setup.arrays, setup.group.streams());
-        CHECK(Clock::now() - begin >= std::chrono::nanoseconds(kLimit) / 2);
-        CHECK(Clock::now() - begin < kPatience);
-        for (int32_t rank = 0; rank < 3; ++rank) {
-          const auto r = static_cast<size_t>(rank);
-          int32_t failed_rank = -2;
-          const sparsesel_status status = setup.CommStatus(rank, &failed_rank);
-          INFO("rank " << rank << ": " << sparsesel_status_name(status) << ", at fault "
-                       << failed_rank);
-          CHECK((status == SPARSESEL_TIMEOUT || status == SPARSESEL_PEER_FAILED));
-          CHECK(failed_rank == missing);
-          if (rank == missing) continue;
-          CHECK((results.outcomes[r].status == SPARSESEL_TIMEOUT ||
-                 results.outcomes[r].status == SPARSESEL_PEER_FAILED));
-          CHECK(IsEmpty(results.ranks[r]));
-        }
-        CheckOver(&setup);
       }
     }
   }
@@ -157,17 +158,19 @@ TEST_CASE("device failures: a missing rank ends by the limit, eager and replayed
 
 TEST_CASE("device failures: a late rank within the limit is waited for", "[device]") {
   for (const Way& way : kWays) {
-    for (bool replayed : {false, true}) {
-      Setup setup(way, 10 * kSecond);
-      for (int32_t late = 0; late < 3; ++late) {
-        INFO(way.child_plans << (replayed ? ", replayed" : ", eager") << ", rank " << late);
-        Reset(&setup.arrays);
-        for (int32_t rank = 0; rank < 3; ++rank) {
-          if (rank != late) setup.Enqueue(rank, replayed);
+    DYNAMIC_SECTION(way.child_plans) {
+      for (bool replayed : {false, true}) {
+        Setup setup(way, 10 * kSecond);
+        for (int32_t late = 0; late < 3; ++late) {
+          INFO((replayed ? "replayed" : "eager") << ", rank " << late);
+          Reset(&setup.arrays);
+          for (int32_t rank = 0; rank < 3; ++rank) {
+            if (rank != late) setup.Enqueue(rank, replayed);
+          }
+          std::this_thread::sleep_for(std::chrono::milliseconds(100));
+          setup.Enqueue(late, replayed);
+          CHECK(setup.Compared() == "");
         }
-        std::this_thread::sleep_for(std::chrono::milliseconds(100));
-        setup.Enqueue(late, replayed);
-        CHECK(setup.Compared() == "");
       }
     }
   }
@@ -175,35 +178,36 @@ TEST_CASE("device failures: a late rank within the limit is waited for", "[devic
 
 TEST_CASE("device failures: a captured graph follows the limits of today", "[device]") {
   for (const Way& way : kWays) {
-    INFO(way.child_plans);
-    {
-      // Shorter than when it was captured.
-      Setup setup(way, 20 * kSecond);
-      for (int32_t rank = 0; rank < 3; ++rank) {
-        CHECK(sparsesel_comm_set_timeouts(setup.group.comm(rank), 0, kLimit, nullptr) ==
-              SPARSESEL_OK);
+    DYNAMIC_SECTION(way.child_plans) {
+      {
+        // Shorter than when it was captured.
+        Setup setup(way, 20 * kSecond);
+        for (int32_t rank = 0; rank < 3; ++rank) {
+          CHECK(sparsesel_comm_set_timeouts(setup.group.comm(rank), 0, kLimit, nullptr) ==
+                SPARSESEL_OK);
+        }
+        const auto begin = Clock::now();
+        setup.Enqueue(0, true);
+        setup.Enqueue(1, true);
+        const Results results = Finish(setup.arrays, setup.group.streams());
+        CHECK(Clock::now() - begin < kPatience);
+        CHECK(results.outcomes[0].status != SPARSESEL_OK);
+        CHECK(results.outcomes[1].status != SPARSESEL_OK);
+        CheckOver(&setup);
       }
-      const auto begin = Clock::now();
-      setup.Enqueue(0, true);
-      setup.Enqueue(1, true);
-      const Results results = Finish(setup.arrays, setup.group.streams());
-      CHECK(Clock::now() - begin < kPatience);
-      CHECK(results.outcomes[0].status != SPARSESEL_OK);
-      CHECK(results.outcomes[1].status != SPARSESEL_OK);
-      CheckOver(&setup);
-    }
-    {
-      // Longer, and so enough for a rank that is late.
-      Setup setup(way, kLimit);
-      for (int32_t rank = 0; rank < 3; ++rank) {
-        CHECK(sparsesel_comm_set_timeouts(setup.group.comm(rank), 0, 10 * kSecond, nullptr) ==
-              SPARSESEL_OK);
+      {
+        // Longer, and so enough for a rank that is late.
+        Setup setup(way, kLimit);
+        for (int32_t rank = 0; rank < 3; ++rank) {
+          CHECK(sparsesel_comm_set_timeouts(setup.group.comm(rank), 0, 10 * kSecond, nullptr) ==
+                SPARSESEL_OK);
+        }
+        setup.Enqueue(0, true);
+        setup.Enqueue(2, true);
+        std::this_thread::sleep_for(3 * std::chrono::nanoseconds(kLimit));
+        setup.Enqueue(1, true);
+        CHECK(setup.Compared() == "");
       }
-      setup.Enqueue(0, true);
-      setup.Enqueue(2, true);
-      std::this_thread::sleep_for(3 * std::chrono::nanoseconds(kLimit));
-      setup.Enqueue(1, true);
-      CHECK(setup.Compared() == "");
     }
   }
 }
@@ -211,36 +215,39 @@ TEST_CASE("device failures: a captured graph follows the limits of today", "[dev
 // Header: every rank's waiting and later calls return ABORTED.
 TEST_CASE("bug_F17_a_replay_that_is_aborted_midway_ends_and_so_do_all_later_ones", "[device]") {
   for (const Way& way : kWays) {
-    for (bool replayed : {true, false}) {
-      for (int32_t by : {0, 2}) {
-        INFO(way.child_plans << (replayed ? ", replayed" : ", eager") << ", by rank " << by);
-        Setup setup(way, 20 * kSecond);
-        for (int32_t rank = 0; rank < 3; ++rank) setup.Enqueue(rank, replayed);
-        CHECK(setup.Compared() == "");
-        Reset(&setup.arrays);
-        // Rank 2 does not come.
-        setup.Enqueue(0, replayed);
-        setup.Enqueue(1, replayed);
-        const auto begin = Clock::now();
-        std::thread aborter([&] {
-          std::this_thread::sleep_for(std::chrono::milliseconds(50));
-          sparsesel_comm_abort(setup.group.comm(by), nullptr);
-        });
-        const Results results = Finish(setup.arrays, setup.group.streams());
-        aborter.join();
-        CHECK(Clock::now() - begin < kPatience);
-        for (int32_t rank : {0, 1}) {
-          const auto r = static_cast<size_t>(rank);
-          INFO("rank " << rank);
-          CHECK(std::string(sparsesel_status_name(results.outcomes[r].status)) ==
-                "SPARSESEL_ABORTED");
-          CHECK(IsEmpty(results.ranks[r]));
+    DYNAMIC_SECTION(way.child_plans) {
+      for (bool replayed : {true, false}) {
+        for (int32_t by : {0, 2}) {
+          INFO((replayed ? "replayed" : "eager") << ", by rank " << by);
+          Setup setup(way, 20 * kSecond);
+          for (int32_t rank = 0; rank < 3; ++rank) setup.Enqueue(rank, replayed);
+          CHECK(setup.Compared() == "");
+          Reset(&setup.arrays);
+          // Rank 2 does not come.
+          setup.Enqueue(0, replayed);
+          setup.Enqueue(1, replayed);
+          const auto begin = Clock::now();
+          std::thread aborter([&] {
+            std::this_thread::sleep_for(std::chrono::milliseconds(50));
+            sparsesel_comm_abort(setup.group.comm(by), nullptr);
+          });
+          const Results results = Finish(setup.arrays, setup.group.streams());
+          aborter.join();
+          CHECK(Clock::now() - begin < kPatience);
+          for (int32_t rank : {0, 1}) {
+            const auto r = static_cast<size_t>(rank);
+            INFO("rank " << rank);
+            CHECK(std::string(sparsesel_status_name(results.outcomes[r].status)) ==
+                  "SPARSESEL_ABORTED");
+            CHECK(IsEmpty(results.ranks[r]));
+          }
+          for (int32_t rank = 0; rank < 3; ++rank) {
+            INFO("rank " << rank);
+            CHECK(std::string(sparsesel_status_name(setup.CommStatus(rank))) ==
+                  "SPARSESEL_ABORTED");
+          }
+          CheckOver(&setup);
         }
-        for (int32_t rank = 0; rank < 3; ++rank) {
-          INFO("rank " << rank);
-          CHECK(std::string(sparsesel_status_name(setup.CommStatus(rank))) == "SPARSESEL_ABORTED");
-        }
-        CheckOver(&setup);
       }
     }
   }
@@ -266,36 +273,38 @@ void CheckMismatch(const Way& way, const std::function<void(Setup*)>& enqueue_al
 
 TEST_CASE("device failures: ranks with other rows or tags are a mismatch", "[device]") {
   for (const Way& way : kWays) {
-    INFO(way.child_plans);
-    for (int32_t rows : {2, 5}) {  // of the smaller capacity, and of the same
-      INFO("rows " << rows);
+    DYNAMIC_SECTION(way.child_plans) {
+      for (int32_t rows : {2, 5}) {  // of the smaller capacity, and of the same
+        INFO("rows " << rows);
+        CheckMismatch(way, [&](Setup* setup) {
+          setup->arrays[2].io.rows = rows;
+          for (int32_t rank = 0; rank < 3; ++rank) setup->EnqueueIfGoing(rank);
+          setup->arrays[2].io.rows = 6;
+        });
+      }
+      INFO("tag");
       CheckMismatch(way, [&](Setup* setup) {
-        setup->arrays[2].io.rows = rows;
+        setup->arrays[1].io.tag = 77;
         for (int32_t rank = 0; rank < 3; ++rank) setup->EnqueueIfGoing(rank);
-        setup->arrays[2].io.rows = 6;
+        setup->arrays[1].io.tag = 0;
       });
     }
-    INFO("tag");
-    CheckMismatch(way, [&](Setup* setup) {
-      setup->arrays[1].io.tag = 77;
-      for (int32_t rank = 0; rank < 3; ++rank) setup->EnqueueIfGoing(rank);
-      setup->arrays[1].io.tag = 0;
-    });
   }
 }
 
 TEST_CASE("device failures: a skipped execute is noticed", "[device]") {
   for (const Way& way : kWays) {
-    INFO(way.child_plans);
-    CheckMismatch(way, [&](Setup* setup) {
-      for (uint64_t layer = 0; layer < 5; ++layer) {
-        for (int32_t rank = 0; rank < 3; ++rank) {
-          if (rank == 1 && layer == 2) continue;
-          setup->arrays[static_cast<size_t>(rank)].io.tag = layer;
-          setup->EnqueueIfGoing(rank);
+    DYNAMIC_SECTION(way.child_plans) {
+      CheckMismatch(way, [&](Setup* setup) {
+        for (uint64_t layer = 0; layer < 5; ++layer) {
+          for (int32_t rank = 0; rank < 3; ++rank) {
+            if (rank == 1 && layer == 2) continue;
+            setup->arrays[static_cast<size_t>(rank)].io.tag = layer;
+            setup->EnqueueIfGoing(rank);
+          }
         }
-      }
-    });
+      });
+    }
   }
 }
 
