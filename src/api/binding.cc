@@ -29,7 +29,7 @@ Status CreateWorkspace(sparsesel_comm* comm, const sparsesel_workspace_options* 
   }
   std::shared_ptr<Workspace> made;
   SPARSESEL_RETURN_IF_ERROR(Workspace::Create(pinned.share(), slots, invalid, &made));
-  *workspace = reserved.Publish(std::move(made));
+  if (workspace != nullptr) *workspace = reserved.Publish(std::move(made));
   return {};
 }
 

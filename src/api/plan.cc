@@ -62,7 +62,7 @@ Status RacePlan(sparsesel_plan* plan, const sparsesel_race_options* options,
   }
   std::shared_ptr<const Report> made;
   SPARSESEL_RETURN_IF_ERROR(pinned->Race(parsed, &made));
-  *report = reserved.Publish(std::move(made));
+  if (report != nullptr) *report = reserved.Publish(std::move(made));
   return {};
 }
 
@@ -81,7 +81,7 @@ Status BindPlan(sparsesel_plan* plan, sparsesel_workspace* workspace, int32_t co
   }
   std::shared_ptr<Binding> made;
   SPARSESEL_RETURN_IF_ERROR(pinned->Bind(place.share(), composition, invalid, &made));
-  *binding = reserved.Publish(std::move(made));
+  if (binding != nullptr) *binding = reserved.Publish(std::move(made));
   return {};
 }
 

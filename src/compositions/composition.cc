@@ -89,6 +89,7 @@ std::string ChildPlanName(const ChildPlan& child) {
 
 std::vector<std::string> ChildPlanNames(const Composition& composition) {
   std::vector<std::string> names;
+  names.reserve(static_cast<size_t>(composition.count));
   for (int32_t i = 0; i < composition.count; ++i) {
     names.push_back(ChildPlanName(composition.children[static_cast<size_t>(i)]));
   }

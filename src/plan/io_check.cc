@@ -68,9 +68,11 @@ Status CheckStride(const char* name, int64_t promised, int64_t* stride) {
 
 Status CheckOptional(const char* name, bool given, bool wanted) {
   if (given == wanted) return {};
-  return Status::Error(SPARSESEL_INVALID_ARGUMENT,
-                       given ? "io.%s is given, but the problem did not ask for it"
-                             : "io.%s is NULL, but the problem asked for it",
+  if (given) {
+    return Status::Error(SPARSESEL_INVALID_ARGUMENT,
+                         "io.%s is given, but the problem did not ask for it", name);
+  }
+  return Status::Error(SPARSESEL_INVALID_ARGUMENT, "io.%s is NULL, but the problem asked for it",
                        name);
 }
 

@@ -10,7 +10,7 @@ namespace {
 
 // A row's lists in rank order; a completed row has prefix and rest of each rank apart.
 struct RowLists {
-  std::array<RecordList, 2 * kMaxWorldSize> list{};
+  std::array<RecordList, size_t{2} * kMaxWorldSize> list{};
   size_t count = 0;
   std::span<const RecordList> span() const { return {list.data(), count}; }
 };
