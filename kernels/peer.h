@@ -16,9 +16,12 @@
 // Who finds the prefixes not enough, or a list out of order, fetches the rest from where it is
 // kept; that is over before the step after the next writes the same half.
 //
-// A wait is bounded by a limit in device memory. When it expires, or a peer has poisoned this rank,
-// the rank's failure word is set, its peers are poisoned, and this and all later steps end at once
-// with empty output.
+// A wait is bounded by a limit in pinned memory. When it expires, or the group is aborted, the
+// rank's failure word is set and its peers are told, by a plain store into each one's device
+// memory: a peer may belong to another process, whose host memory this rank's kernels cannot reach.
+// A rank that has been told takes the failure over, its host's words included, with the first of
+// its kernels that looks. From then on this and all later steps, in any slot, end at once with
+// empty output.
 #ifndef SPARSESEL_KERNELS_PEER_H_
 #define SPARSESEL_KERNELS_PEER_H_
 
@@ -36,8 +39,12 @@ inline constexpr int32_t kMaxPeers = 64;
 // Blocks that may share one row's packing, each of which says whether its part is in order.
 inline constexpr int32_t kPeerVerdicts = 16;
 
-// What the host and a rank's kernels tell each other without synchronizing: pinned host memory that
-// devices read and write.
+// Of what ranks store into each other's memory: packets, headers, inboxes, and PeerRankState. To be
+// raised with any change of these, since ranks of one group may run different builds.
+inline constexpr uint32_t kPeerLayout = 2;
+
+// What a rank's host and its kernels tell each other without synchronizing: pinned host memory. No
+// kernel of another process touches it.
 struct PeerHostWords {
   uint64_t limit_ns;  // of one wait; may change at any time
   uint32_t abort;     // non-zero: waits end
@@ -49,10 +56,28 @@ struct PeerHostWords {
 struct PeerState {
   uint32_t epoch;        // of the last step begun; 0 is never an epoch
   uint32_t blocks_done;  // of the push under way
-  uint32_t failure;      // as PeerHostWords', for kernels to poll; peers may set it
-  uint32_t reserved;
-  PeerHostWords* host;  // this rank's
 };
+
+// What a rank keeps in its own device memory for the whole group. Peers store into `told` and touch
+// nothing else: what is behind the pointers is this process's.
+struct alignas(16) PeerRankState {
+  uint32_t failure;     // as PeerHostWords', set once, by this rank's own kernels
+  uint32_t told;        // by peers: a PeerFailure; any of several, 0 while there is none
+  PeerHostWords* host;  // this rank's
+  const uint32_t*
+      abort;  // host memory that the group's processes share, or null: non-zero ends waits
+};
+
+// A status and the rank at fault in one word, never 0.
+SPARSESEL_HOST_DEVICE constexpr uint32_t PeerFailure(int32_t status, int32_t rank) {
+  return static_cast<uint32_t>(status) | static_cast<uint32_t>(rank + 1) << 8;
+}
+SPARSESEL_HOST_DEVICE constexpr int32_t FailureStatus(uint32_t failure) {
+  return static_cast<int32_t>(failure & 0xff);
+}
+SPARSESEL_HOST_DEVICE constexpr int32_t FailureRank(uint32_t failure) {
+  return static_cast<int32_t>(failure >> 8) - 1;
+}
 
 // Packets that one rank may receive in one step. Each half of an inbox holds at least as many.
 struct PeerInboxShape {
@@ -88,9 +113,10 @@ struct PeerEnd {
   int32_t rank = 0;
   int32_t world = 1;
   PeerInboxShape shape;
-  int64_t half = 0;                  // packets from the first half of an inbox to the second
-  uint4* inbox[kMaxPeers] = {};      // every rank's, as this rank addresses it
-  PeerState* state[kMaxPeers] = {};  // likewise
+  int64_t half = 0;                      // packets from the first half of an inbox to the second
+  PeerState* state = nullptr;            // this rank's
+  uint4* inbox[kMaxPeers] = {};          // every rank's, as this rank addresses it
+  PeerRankState* ranks[kMaxPeers] = {};  // likewise
 };
 
 // Which rows a step handles, and who owns them: row r of [begin, begin + rows) is dealt as row
@@ -158,8 +184,11 @@ cudaError_t PreparePeer();
 // Blocks of the waiting kernels that can run at once on the current device.
 cudaError_t PeerResidentBlocks(int32_t* blocks);
 
-// Meets all ranks once, in `limit_ns`; *met (device memory) becomes 1 if all came.
-cudaError_t LaunchMeet(const PeerEnd& end, uint64_t limit_ns, uint32_t* met, cudaStream_t stream);
+// Meets all ranks kMeetings times, each within `limit_ns`, one launch after the other; *met (device
+// memory, 0 before) counts the meetings to which all came. Needs an inbox of its own, fresh.
+inline constexpr uint32_t kMeetings = 3;
+cudaError_t LaunchMeetings(const PeerEnd& end, uint64_t limit_ns, uint32_t* met,
+                           cudaStream_t stream);
 
 }  // namespace sparsesel::kernels
 

@@ -32,10 +32,9 @@ __device__ void AwaitHeaders(const PeerEnd& end, const PeerHeader& header, int64
 // Waits for the headers alone, with as little of the device as can be.
 __global__ void AwaitKernel(const __grid_constant__ PeerEnd end, int64_t place,
                             uint32_t* status_word) {
-  PeerState* const own = end.state[end.rank];
-  AwaitHeaders(end, {}, place, LoadWord(&own->epoch), false);
+  AwaitHeaders(end, {}, place, LoadWord(&end.state->epoch), false);
   __syncthreads();
-  const uint32_t failure = LoadWord(&own->failure);
+  const uint32_t failure = Failure(end);
   if (status_word != nullptr && threadIdx.x == 0 && failure != 0) *status_word = failure;
 }
 
@@ -47,8 +46,7 @@ __global__ void __launch_bounds__(kThreads)
     CollectRecordsKernel(const __grid_constant__ PeerEnd end, PeerHeader header, PeerRows rows,
                          const __grid_constant__ ListLengths candidates, bool owned_only,
                          Record* lists, uint32_t* status_word) {
-  PeerState* const own = end.state[end.rank];
-  const uint32_t epoch = LoadWord(&own->epoch);
+  const uint32_t epoch = LoadWord(&end.state->epoch);
   if (blockIdx.x == 0) AwaitHeaders(end, header, end.shape.header(), epoch, true);
   const uint4* const inbox = InboxHalf(end, end.rank, epoch) + end.shape.records();
   const int32_t length = end.shape.length;
@@ -67,7 +65,7 @@ __global__ void __launch_bounds__(kThreads)
     }
     uint4 packet;
     Record record{0, -1};
-    if (LoadWord(&own->failure) == 0 &&
+    if (Failure(end) == 0 &&
         AwaitPacket(end, inbox + (int64_t{source} * end.shape.rows + slot) * length + at, epoch,
                     source, &packet)) {
       record = {packet.x, static_cast<int32_t>(packet.z)};
@@ -76,7 +74,7 @@ __global__ void __launch_bounds__(kThreads)
   }
   if (status_word != nullptr && blockIdx.x == 0) {
     __syncthreads();
-    const uint32_t failure = LoadWord(&own->failure);
+    const uint32_t failure = Failure(end);
     if (threadIdx.x == 0 && failure != 0) *status_word = failure;
   }
 }
@@ -84,8 +82,7 @@ __global__ void __launch_bounds__(kThreads)
 __global__ void __launch_bounds__(kThreads)
     CollectAnswersKernel(const __grid_constant__ PeerEnd end, PeerRows rows, AnswerOutput output,
                          uint32_t* status_word) {
-  PeerState* const own = end.state[end.rank];
-  const uint32_t epoch = LoadWord(&own->epoch);
+  const uint32_t epoch = LoadWord(&end.state->epoch);
   if (blockIdx.x == 0) AwaitHeaders(end, {}, end.shape.answer_header(), epoch, false);
   const uint4* const answers = InboxHalf(end, end.rank, epoch) + end.shape.answers();
   const int32_t pairs = (end.shape.words + 1) / 2;
@@ -101,7 +98,7 @@ __global__ void __launch_bounds__(kThreads)
       uint4 packet;
       const int32_t owner =
           OwnerOfRow(rows.deal_rows, end.world, rows.begin + slot - rows.deal_begin);
-      if (LoadWord(&own->failure) == 0 &&
+      if (Failure(end) == 0 &&
           AwaitPacket(end, answers + int64_t{slot} * pairs + pair, epoch, owner, &packet)) {
         word[0] = static_cast<int32_t>(packet.x);
         word[1] = static_cast<int32_t>(packet.z);
@@ -123,7 +120,7 @@ __global__ void __launch_bounds__(kThreads)
             const int64_t place = int64_t{slot} * pairs + (at - 1) / 2;
             if (i == 1) {
               before = word[0];
-            } else if (active && LoadWord(&own->failure) == 0 &&
+            } else if (active && Failure(end) == 0 &&
                        AwaitPacket(end, answers + place, epoch, 0, &packet)) {
               before = static_cast<int32_t>(packet.z);
             }
@@ -138,7 +135,7 @@ __global__ void __launch_bounds__(kThreads)
   }
   if (status_word != nullptr && blockIdx.x == 0) {
     __syncthreads();
-    const uint32_t failure = LoadWord(&own->failure);
+    const uint32_t failure = Failure(end);
     if (threadIdx.x == 0 && failure != 0) *status_word = failure;
   }
 }
@@ -146,7 +143,7 @@ __global__ void __launch_bounds__(kThreads)
 __global__ void __launch_bounds__(kThreads)
     EmptyOnFailureKernel(const __grid_constant__ PeerEnd end, int32_t rows, AnswerOutput output,
                          uint32_t* status_word) {
-  const uint32_t failure = LoadWord(&end.state[end.rank]->failure);
+  const uint32_t failure = Failure(end);
   if (failure == 0) return;
   if (status_word != nullptr && blockIdx.x == 0 && threadIdx.x == 0) *status_word = failure;
   for (int64_t i = int64_t{blockIdx.x} * kThreads + threadIdx.x; i < int64_t{rows} * output.k;
@@ -162,22 +159,24 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 // Each rank greets all others and waits for their greetings: proof that all ranks' kernels run at
-// once. Uses the header packets of epoch 0xffffffff, which no step has.
-__global__ void MeetKernel(const __grid_constant__ PeerEnd end, uint64_t limit_ns, uint32_t* met) {
-  const uint32_t epoch = UINT32_MAX;
+// once. Meeting number m is step m of an inbox of its own. A rank that has missed one comes to no
+// later one.
+__global__ void MeetKernel(const __grid_constant__ PeerEnd end, uint32_t meeting, uint64_t limit_ns,
+                           uint32_t* met) {
   const auto peer = static_cast<int32_t>(threadIdx.x);
-  bool came = true;
-  if (peer < end.world) {
-    StorePacket(end.inbox[peer] + end.shape.header() + end.rank, 0, 0, epoch);
+  bool came = LoadWord(met) == meeting - 1;
+  if (came && peer < end.world) {
+    const int64_t place = end.shape.header();
+    StorePacket(InboxHalf(end, peer, meeting) + place + end.rank, 0, 0, meeting);
     const uint64_t begin = GlobalNanoseconds();
-    while (!Arrived(LoadPacket(end.inbox[end.rank] + end.shape.header() + peer), epoch)) {
+    while (!Arrived(LoadPacket(InboxHalf(end, end.rank, meeting) + place + peer), meeting)) {
       if (GlobalNanoseconds() - begin > limit_ns) {
         came = false;
         break;
       }
     }
   }
-  if (__syncthreads_and(came) != 0 && threadIdx.x == 0) *met = 1;
+  if (__syncthreads_and(came) != 0 && threadIdx.x == 0) *met = meeting;
 }
 
 int32_t Grid(int64_t items, int32_t blocks) {
@@ -259,8 +258,11 @@ cudaError_t PeerResidentBlocks(int32_t* blocks) {
   return error;
 }
 
-cudaError_t LaunchMeet(const PeerEnd& end, uint64_t limit_ns, uint32_t* met, cudaStream_t stream) {
-  MeetKernel<<<1, kMaxPeers, 0, stream>>>(end, limit_ns, met);
+cudaError_t LaunchMeetings(const PeerEnd& end, uint64_t limit_ns, uint32_t* met,
+                           cudaStream_t stream) {
+  for (uint32_t meeting = 1; meeting <= kMeetings; ++meeting) {
+    MeetKernel<<<1, kMaxPeers, 0, stream>>>(end, meeting, limit_ns, met);
+  }
   return cudaPeekAtLastError();
 }
 

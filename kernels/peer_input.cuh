@@ -81,7 +81,14 @@ struct PeerInput {
   };
 
   __device__ __forceinline__ uint32_t Epoch() const {
-    return NextEpoch(LoadWord(&end.state[end.rank]->epoch));
+    return NextEpoch(LoadWord(&end.state->epoch));
+  }
+
+  // Non-zero if the group has ended before this step, whose packets may be complete all the same.
+  // Without a branch, so that nothing waits for it before it is used.
+  __device__ __forceinline__ uint32_t Over() const {
+    const uint2 words = FailureWords(end);
+    return words.x | words.y;
   }
 
   __device__ __forceinline__ View Row(int64_t slot, uint32_t* failed) const {
@@ -196,11 +203,11 @@ struct PeerInput {
   __device__ __forceinline__ void End() const {
     __syncthreads();
     if (threadIdx.x != 0) return;
-    PeerState* const state = end.state[end.rank];
+    PeerState* const state = end.state;
     const uint32_t epoch = Epoch();
     __threadfence();
     if (atomicAdd(&state->blocks_done, 1u) + 1 != gridDim.x) return;
-    const uint32_t failure = LoadWord(&state->failure);
+    const uint32_t failure = Failure(end);
     if (failure != 0 && status_word != nullptr) *status_word = failure;
     state->blocks_done = 0;
     state->epoch = epoch;

@@ -40,19 +40,50 @@ __device__ __forceinline__ uint32_t LoadWord(const uint32_t* at) {
   return *reinterpret_cast<const volatile uint32_t*>(at);
 }
 
-// Marks this rank and all its peers as failed, on the device and for their hosts; a rank's first
-// failure stays.
+// This rank has failed, on the device and for its host; the first failure stays.
+__device__ __noinline__ void FailSelf(const PeerEnd& end, uint32_t status, int32_t rank) {
+  PeerRankState* const own = end.ranks[end.rank];
+  if (atomicCAS(&own->failure, 0u, status) != 0u) return;
+  volatile PeerHostWords* const host = own->host;
+  host->failed_rank = rank;
+  __threadfence_system();
+  host->failure = status;
+  __threadfence_system();
+}
+
+// Fails this rank and tells its peers. Plain stores, since not every link between devices has
+// atomics: of several tellers any is as right as another.
 __device__ __noinline__ void FailPeers(const PeerEnd& end, uint32_t status, int32_t rank) {
+  FailSelf(end, status, rank);
+  const int32_t kind = status == SPARSESEL_ABORTED ? SPARSESEL_ABORTED : SPARSESEL_PEER_FAILED;
   for (int32_t peer = 0; peer < end.world; ++peer) {
-    PeerState* const state = end.state[peer];
-    const uint32_t told = peer == end.rank ? status : static_cast<uint32_t>(SPARSESEL_PEER_FAILED);
-    if (atomicCAS_system(&state->failure, 0u, told) != 0u) continue;
-    volatile PeerHostWords* const host = state->host;
-    host->failed_rank = rank;
-    __threadfence_system();
-    host->failure = told;
+    if (peer == end.rank) continue;
+    *const_cast<volatile uint32_t*>(&end.ranks[peer]->told) = PeerFailure(kind, rank);
   }
   __threadfence_system();
+}
+
+// What a peer has told becomes this rank's failure.
+__device__ __noinline__ uint32_t AdoptFailure(const PeerEnd& end, uint32_t told) {
+  FailSelf(end, static_cast<uint32_t>(FailureStatus(told)), FailureRank(told));
+  return LoadWord(&end.ranks[end.rank]->failure);
+}
+
+// This rank's own failure, and what it has been told.
+__device__ __forceinline__ uint2 FailureWords(const PeerEnd& end) {
+  uint2 words;
+  asm volatile("ld.volatile.global.v2.u32 {%0, %1}, [%2];"
+               : "=r"(words.x), "=r"(words.y)
+               : "l"(&end.ranks[end.rank]->failure)
+               : "memory");
+  return words;
+}
+
+// A status, 0 while all is well.
+__device__ __forceinline__ uint32_t Failure(const PeerEnd& end) {
+  const uint2 words = FailureWords(end);
+  if (words.x != 0) return words.x;
+  return __builtin_expect(words.y == 0, 1) ? 0 : AdoptFailure(end, words.y);
 }
 
 inline constexpr uint32_t kPollsBetweenChecks = 1024;  // host memory is far: look there rarely
@@ -60,16 +91,16 @@ inline constexpr uint32_t kPollsBetweenChecks = 1024;  // host memory is far: lo
 // Waits for one packet from `source`. False if the group has failed or the limit is over.
 __device__ __noinline__ bool AwaitLatePacket(const PeerEnd& end, const uint4* at, uint32_t epoch,
                                              int32_t source, uint4* packet) {
-  const PeerState* const own = end.state[end.rank];
+  const PeerRankState* const own = end.ranks[end.rank];
   const uint64_t begin = GlobalNanoseconds();
   for (uint32_t poll = 1;; ++poll) {
     *packet = LoadPacket(at);
     if (Arrived(*packet, epoch)) return true;
     if (poll % 64 != 0) continue;
-    if (LoadWord(&own->failure) != 0) return false;
+    if (Failure(end) != 0) return false;
     if (poll % kPollsBetweenChecks != 0) continue;
     const volatile PeerHostWords* const host = own->host;
-    if (host->abort != 0) {
+    if (host->abort != 0 || (own->abort != nullptr && LoadWord(own->abort) != 0)) {
       FailPeers(end, SPARSESEL_ABORTED, end.rank);
       return false;
     }

@@ -41,7 +41,7 @@ __global__ void __launch_bounds__(kThreads)
     PushRecordsKernel(const __grid_constant__ PeerEnd end, PeerHeader header, PeerRows rows,
                       const __grid_constant__ CandidateArrays input, bool to_owner,
                       bool headers_last, uint32_t* status_word) {
-  PeerState* const own = end.state[end.rank];
+  PeerState* const own = end.state;
   const uint32_t epoch = NextEpoch(LoadWord(&own->epoch));
   const int64_t list = int64_t{end.rank} * end.shape.rows * end.shape.length;
 
@@ -80,9 +80,9 @@ __global__ void __launch_bounds__(kThreads)
 __global__ void __launch_bounds__(kThreads)
     PushAnswersKernel(const __grid_constant__ PeerEnd end, PeerRows rows, const int32_t* answers,
                       bool headers_last) {
-  PeerState* const own = end.state[end.rank];
+  PeerState* const own = end.state;
   const uint32_t epoch = LoadWord(&own->epoch);
-  if (LoadWord(&own->failure) != 0) return;  // what it would send may be wrong
+  if (Failure(end) != 0) return;  // what it would send may be wrong
   if (blockIdx.x == 0 && !headers_last) SendHeaders(end, end.shape.answer_header(), {}, epoch);
   const int32_t pairs = (end.shape.words + 1) / 2;
   const int32_t chunks = (pairs + kChunk - 1) / kChunk;

@@ -82,7 +82,6 @@ class Comm {
 
   // The next index; the same order on all ranks. `overlaps` as in GroupTable.
   Status MakeHostChannel(HostChannel* channel, bool overlaps = false);
-  int32_t NextChannelIndex() { return channels_.fetch_add(1, std::memory_order_relaxed); }
 
  private:
   const int32_t rank_;

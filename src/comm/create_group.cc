@@ -1,6 +1,4 @@
 // Which kind of group serves a request, and the ranks' first meeting.
-#include <array>
-
 #include "comm/comm.h"
 #include "contract/guard.h"
 #include "transport/custom_group.h"
@@ -116,23 +114,6 @@ uint64_t JoinDigest(const CommOptions& options, bool custom_data) {
          (options.custom.sum_int32 != nullptr ? 8u : 0u);
 }
 
-// Joins for no other purpose than to say why this rank cannot. Allocates nothing.
-Status TellPeers(int32_t rank, int32_t world, const CommOptions& options, const Status& why) {
-  if (world == 1) return why;
-  CommOptions bare;
-  bare.bootstrap = options.bootstrap;
-  bare.environment = options.environment;
-  CustomRank member(rank, world, bare, false);
-  CallMessage message;
-  message.abi_version = sparsesel_version();
-  SetStatus(why, rank, &message);
-  std::array<CallMessage, kMaxWorld> messages;
-  const int64_t deadline = DeadlineAfter(options.environment.Now(), options.startup_timeout);
-  SPARSESEL_RETURN_IF_ERROR(
-      BootstrapAllGather(member, &message, messages.data(), sizeof(message), deadline));
-  return CompareCalls({messages.data(), static_cast<size_t>(world)});
-}
-
 Status JoinHostGroup(int32_t rank, int32_t world, const CommOptions& options, const Status& local,
                      std::shared_ptr<Comm>* comm) {
   const bool custom_data = local.ok() && WantsCustom(options);
@@ -179,10 +160,10 @@ Status JoinGroup(int32_t rank, int32_t world, const CommOptions& options,
                          "a group of %d ranks needs a bootstrap with start, test and free", world);
   }
   const Status local = options.invalid.ok() ? CheckJoin(rank, world, options) : options.invalid;
-  if (local.ok() && WantsDevice(options)) return JoinDeviceGroup(rank, world, options, comm);
-  // What is wrong here is still told to the others, who would wait for this rank.
   CommOptions own = options;
   own.environment.rank = rank;
+  if (local.ok() && WantsDevice(options)) return JoinDeviceGroup(rank, world, own, comm);
+  // What is wrong here is still told to the others, who would wait for this rank.
   return JoinHostGroup(rank, world, own, local, comm);
 }
 

@@ -1,6 +1,7 @@
 #include "transport/custom_group.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstring>
 #include <thread>
@@ -92,6 +93,11 @@ Status Poll(CustomRank& rank, void* request, int64_t deadline) {
     if (status == SPARSESEL_OK) return {};
     if (status != SPARSESEL_IN_PROGRESS) return FailBy(rank, "bootstrap.test", status);
     if (rank.state.failed()) return rank.state.Get();
+    if (rank.ended != nullptr) {
+      if (const Status why = rank.ended(); !why.ok()) {
+        return rank.state.Fail(why) ? why : rank.state.Get();
+      }
+    }
     if (rank.environment.Now() >= deadline) {
       return FailByLimit(rank, "an all-gather over the bootstrap");
     }
@@ -209,6 +215,22 @@ Status BootstrapAllGather(CustomRank& rank, const void* send, void* receive, siz
   });
   if (result.ok() && freed != SPARSESEL_OK) return FailBy(rank, "bootstrap.free", freed);
   return result;
+}
+
+Status TellPeers(int32_t rank, int32_t world, const CommOptions& options, const Status& why) {
+  if (world == 1) return why;
+  CommOptions bare;
+  bare.bootstrap = options.bootstrap;
+  bare.environment = options.environment;
+  CustomRank member(rank, world, bare, false);
+  CallMessage message;
+  message.abi_version = sparsesel_version();
+  SetStatus(why, rank, &message);
+  std::array<CallMessage, kMaxWorld> messages;
+  const int64_t deadline = DeadlineAfter(options.environment.Now(), options.startup_timeout);
+  SPARSESEL_RETURN_IF_ERROR(
+      BootstrapAllGather(member, &message, messages.data(), sizeof(message), deadline));
+  return CompareCalls({messages.data(), static_cast<size_t>(world)});
 }
 
 Status CallTransport(CustomRank& rank, const char* name, int64_t deadline,

@@ -4,6 +4,7 @@
 #define SPARSESEL_TRANSPORT_CUSTOM_GROUP_H_
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -27,6 +28,9 @@ struct CustomRank : std::enable_shared_from_this<CustomRank> {
   const sparsesel_transport custom;
   const HostChannelTable channel_table;
   GroupState state;
+  // Null, or asked while this rank waits in the bootstrap: what else has ended the group, OK if
+  // nothing has.
+  std::function<Status()> ended;
   // The caller's planes have one order of calls, so that two at once are a mistake, found here.
   std::atomic<bool> control_busy{false};
   std::atomic<bool> data_busy{false};
@@ -36,6 +40,9 @@ std::shared_ptr<CustomRank> MakeCustomRank(int32_t rank, int32_t world, const Co
                                            bool custom_data);
 
 const GroupTable* CustomGroupTable(bool custom_data);
+
+// Joins for no other purpose than to say why this rank cannot. Allocates nothing.
+Status TellPeers(int32_t rank, int32_t world, const CommOptions& options, const Status& why);
 
 // All-gather over the bootstrap: starts it, polls it until the deadline, and frees it in any case.
 // Any failure is the group's.

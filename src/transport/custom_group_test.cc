@@ -227,5 +227,24 @@ TEST_CASE("one order of calls: overlapping channels are not to be had, nor two c
   REQUIRE(results[1].code() == SPARSESEL_INVALID_STATE);
 }
 
+TEST_CASE("what ends a group elsewhere ends a wait in the bootstrap") {
+  FakeNetwork network(2);
+  const std::shared_ptr<CustomRank> rank =
+      MakeCustomRank(0, 2, network.Options(0, false, false), false);
+  int asked = 0;
+  rank->ended = [&asked] {
+    if (++asked < 5) return Status();
+    return Status::Error(SPARSESEL_PEER_FAILED, "elsewhere").WithRank(1);
+  };
+  // Rank 1 never comes.
+  int32_t send = 1;
+  int32_t receive[2] = {};
+  const GroupTable& table = *CustomGroupTable(false);
+  Status status = table.control_all_gather(rank.get(), &send, receive, sizeof(send), INT64_MAX);
+  REQUIRE(status.code() == SPARSESEL_PEER_FAILED);
+  REQUIRE(status.rank() == 1);
+  REQUIRE(table.state(rank.get()).rank() == 1);
+}
+
 }  // namespace
 }  // namespace sparsesel

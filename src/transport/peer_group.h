@@ -1,5 +1,5 @@
-// The group of ranks on GPUs that can store into each other's memory, in one process: several GPUs,
-// or several ranks on one. Only in builds with CUDA.
+// The group of ranks on GPUs that can store into each other's memory: several GPUs, or several
+// ranks on one; in one process, or in several of one machine. Only in builds with CUDA.
 #ifndef SPARSESEL_TRANSPORT_PEER_GROUP_H_
 #define SPARSESEL_TRANSPORT_PEER_GROUP_H_
 
@@ -8,12 +8,15 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "comm/comm.h"
 #include "contract/environment.h"
 #include "kernels/peer.h"
-#include "transport/thread_group.h"
+#include "transport/group_board.h"
+#include "transport/peer_member.h"
+#include "transport/peer_memory.h"
 
 namespace sparsesel {
 
@@ -44,7 +47,7 @@ class OnDevice {
 // Pinned host memory that kernels and the host share, without either waiting for the other.
 class PeerWords {
  public:
-  static Status Make(std::shared_ptr<PeerWords>* words);
+  static Status Make(uint64_t limit, std::shared_ptr<PeerWords>* words);
   ~PeerWords();
   volatile kernels::PeerHostWords* get() const { return words_; }
   kernels::PeerHostWords* device() const { return words_; }  // unified addressing
@@ -53,34 +56,31 @@ class PeerWords {
   kernels::PeerHostWords* words_ = nullptr;
 };
 
-// Memory of one rank that its peers store into: an inbox and the state of a slot. Every rank that
-// may still store into it holds a share, and so do graphs that were captured with it.
-class PeerMemory {
- public:
-  static Status Make(int32_t device, int64_t half_packets, std::shared_ptr<PeerWords> words,
-                     std::shared_ptr<PeerMemory>* memory);
-  ~PeerMemory();
+// What a group's kernels address beside the memory of a slot. Slots hold a share, and so do graphs.
+struct PeerGroupMemory {
+  std::shared_ptr<PeerWords> words;  // this rank's
+  std::shared_ptr<void> abort_page;  // null, or what keeps PeerRankState::abort mapped
+  std::array<std::shared_ptr<PeerMemory>, kMaxWorld> ranks;  // each begins with a PeerRankState
 
-  uint4* inbox() const { return inbox_; }
-  kernels::PeerState* state() const { return state_; }
-  int64_t half() const { return half_; }
-  size_t bytes() const;
-
- private:
-  int32_t device_ = 0;
-  int64_t half_ = 0;
-  uint4* inbox_ = nullptr;
-  kernels::PeerState* state_ = nullptr;
-  std::shared_ptr<PeerWords> words_;
+  kernels::PeerRankState* state(size_t rank) const {
+    return reinterpret_cast<kernels::PeerRankState*>(ranks[rank]->data());
+  }
 };
 
 // One rank's share of the group.
 struct PeerRank {
-  std::shared_ptr<ThreadRank> thread;  // control plane, and barriers on the host
+  int32_t rank = 0;
+  // The control plane: a ThreadRank, or a CustomRank whose bootstrap it is.
+  const GroupTable* control_table = nullptr;
+  std::shared_ptr<void> control;
   int32_t device = 0;
   int32_t ranks_on_device = 1;
+  uint64_t elsewhere = 0;             // ranks that are in other processes, as a mask
+  std::shared_ptr<GroupBoard> board;  // where processes tell each other of the end; null in one
   std::shared_ptr<PeerWords> words;
-  std::shared_ptr<const std::vector<std::shared_ptr<PeerWords>>> all_words;
+  // Of all ranks of a local group; of this rank alone in a joined one.
+  std::shared_ptr<const std::vector<std::shared_ptr<PeerWords>>> local_words;
+  std::shared_ptr<const PeerGroupMemory> memory;
   // Where this rank's trials run. One a rank and no more: streams share the device's queues, and
   // ranks whose streams share one cannot wait for each other.
   cudaStream_t stream = nullptr;
@@ -93,10 +93,30 @@ struct PeerRank {
 
 const GroupTable* PeerGroupTable();
 
-// All ranks exchange the memories they made for one slot. Collective, in a collective call; `local`
-// as in Comm::AllGatherOrFail.
-Status SharePeerMemory(Comm& comm, const std::shared_ptr<PeerMemory>& own, const Status& local,
-                       std::array<std::shared_ptr<PeerMemory>, kMaxWorld>* all);
+// What ended the group, as far as devices and other processes have said; OK if nothing has.
+Status PeerFailureOf(const PeerRank& rank);
+
+// The first state of a rank's own memory in a group (PeerGroupMemory::ranks), which also has an
+// inbox for ProveCoResidency.
+Status MakeRankMemory(const PeerRank& rank, int32_t world, const uint32_t* abort,
+                      std::shared_ptr<PeerMemory>* memory);
+
+// Ranks wait for each other inside kernels, so all of them must be able to run at once. That is
+// shown, not assumed: each rank's kernels, on the stream of its trials, must meet the others'.
+// `ranks` are those of this process; the others do the same at the same time, if there are any.
+Status ProveCoResidency(int32_t world, std::span<const PeerRank* const> ranks);
+
+// The device's part of `member`.
+Status DescribeMember(int32_t device, PeerMember* member);
+
+// Which of `options.devices` serve `count` ranks; checks that they exist.
+Status ChooseDevices(int32_t count, const CommOptions& options, std::vector<int32_t>* devices);
+
+// Lets kernels on `from` store into `to`, both of this process.
+Status EnablePeer(int32_t from, int32_t to);
+
+// Stream and kernels of a rank whose device is chosen.
+Status SetUpRank(PeerRank* rank);
 
 }  // namespace sparsesel
 

@@ -21,9 +21,11 @@ struct DeviceSlot {
 
   int32_t device = 0;
   cudaStream_t stream = nullptr;  // the rank's, for trials
-  HostChannel meeting;            // where the ranks' host threads meet before a sample
+  // What kernels address: this rank's PeerState, what it has for the group, and all ranks' inboxes.
+  std::shared_ptr<PeerMemory> state;
+  std::shared_ptr<const PeerGroupMemory> group;
   std::shared_ptr<PeerMemory> own;
-  std::array<std::shared_ptr<PeerMemory>, kMaxWorld> all;
+  std::array<std::shared_ptr<PeerMemory>, kMaxWorld> inboxes;
   kernels::PeerEnd end;  // without a shape, which is the executor's
   // Captured trains of (executor's serial, rows, length).
   struct Train {

@@ -3,7 +3,6 @@
 #include <vector>
 
 #include "compositions/device/device_slot.h"
-#include "transport/thread_group.h"
 
 namespace sparsesel {
 namespace {
@@ -75,22 +74,36 @@ Status CaptureTrain(const Executor& executor, const Slot& slot, int32_t length, 
   return CudaStatus(cudaGraphUpload(train->graph, device.stream), "cudaGraphUpload");
 }
 
+// Brings the ranks together in the stream, by a step of the exchange that has headers and nothing
+// else. What follows in the stream begins on all ranks when the last has come here.
+Status MeetOnDevice(const DeviceSlot& device) {
+  static constexpr int32_t kNoCandidates[kMaxWorld] = {};
+  SPARSESEL_RETURN_IF_ERROR(CudaStatus(
+      kernels::LaunchPushRecords(device.end, {}, {}, {}, false, false, nullptr, 1, device.stream),
+      "the meeting before a train"));
+  return CudaStatus(kernels::LaunchCollectRecords(device.end, {}, {}, kNoCandidates, false, nullptr,
+                                                  nullptr, 1, device.stream),
+                    "the meeting before a train");
+}
+
 }  // namespace
 
 DeviceSlot::~DeviceSlot() {
+  const OnDevice on(device);
   for (auto& [key, train] : trains) {
     if (train.graph != nullptr) (void)cudaGraphExecDestroy(train.graph);
     if (train.begin != nullptr) (void)cudaEventDestroy(train.begin);
     if (train.end != nullptr) (void)cudaEventDestroy(train.end);
   }
+  // First what is freed: that waits for the kernels in flight, which closing a mapping need not.
+  state.reset();
 }
 
-Status MakeDeviceSlot(Comm& comm, bool overlaps, Slot* slot) {
+Status MakeDeviceSlot(Comm& comm, bool, Slot* slot) {
   Graveyard::Get().Clear();
   auto device = std::make_shared<DeviceSlot>();
   device->device = comm.device();
   device->stream = RankOf(comm).stream;
-  device->meeting = MakeThreadChannel(RankOf(comm).thread, comm.NextChannelIndex(), overlaps);
   slot->memory = std::make_shared<Buffer>();
   slot->device = std::move(device);
   return {};
@@ -108,10 +121,12 @@ Status ReserveDeviceSlot(Comm& comm, size_t bytes, size_t peer_visible, Slot* sl
   auto device = std::make_shared<DeviceSlot>();
   device->device = before.device;
   device->stream = before.stream;
-  device->meeting = before.meeting;
-  SPARSESEL_RETURN_IF_ERROR(PeerMemory::Make(comm.device(),
-                                             static_cast<int64_t>(peer_visible / sizeof(uint4) / 2),
-                                             RankOf(comm).words, &device->own));
+  device->group = RankOf(comm).memory;
+  device->end.half = static_cast<int64_t>(peer_visible / sizeof(uint4) / 2);
+  SPARSESEL_RETURN_IF_ERROR(
+      PeerMemory::Make(comm.device(), sizeof(kernels::PeerState), false, &device->state));
+  SPARSESEL_RETURN_IF_ERROR(
+      PeerMemory::Make(comm.device(), peer_visible, RankOf(comm).elsewhere != 0, &device->own));
   slot->memory = std::move(memory);
   slot->device = std::move(device);
   return {};
@@ -119,27 +134,26 @@ Status ReserveDeviceSlot(Comm& comm, size_t bytes, size_t peer_visible, Slot* sl
 
 Status ConnectDeviceSlot(Comm& comm, Slot* slot) {
   DeviceSlot& device = DeviceOf(*slot);
-  SPARSESEL_RETURN_IF_ERROR(SharePeerMemory(comm, device.own, Status(), &device.all));
+  SPARSESEL_RETURN_IF_ERROR(SharePeerMemory(comm, device.own, Status(), &device.inboxes));
   device.end.rank = comm.rank();
   device.end.world = comm.world();
-  device.end.half = device.own->half();
+  device.end.shape.world = comm.world();
+  device.end.state = reinterpret_cast<kernels::PeerState*>(device.state->data());
   for (size_t r = 0; r < static_cast<size_t>(comm.world()); ++r) {
-    device.end.inbox[r] = device.all[r]->inbox();
-    device.end.state[r] = device.all[r]->state();
+    device.end.inbox[r] = reinterpret_cast<uint4*>(device.inboxes[r]->data());
+    device.end.ranks[r] = device.group->state(r);
   }
   return {};
 }
 
-Status TimeDeviceTrain(const Comm&, const Executor& executor, const Slot& slot, int32_t length,
+Status TimeDeviceTrain(const Comm& comm, const Executor& executor, const Slot& slot, int32_t length,
                        Call* call, double* ns) {
   DeviceSlot& device = DeviceOf(slot);
   DeviceSlot::Train& train = device.trains[{executor.serial(), call->message.rows, length}];
   if (train.graph == nullptr) {
     SPARSESEL_RETURN_IF_ERROR(CaptureTrain(executor, slot, length, *call, &train));
   }
-  const HostChannelTable& meeting = *device.meeting.table;
-  meeting.begin(device.meeting.self.get(), call->message, call->deadline);
-  SPARSESEL_RETURN_IF_ERROR(meeting.barrier(device.meeting.self.get()));
+  SPARSESEL_RETURN_IF_ERROR(MeetOnDevice(device));
   ++call->message.sequence;
   SPARSESEL_RETURN_IF_ERROR(
       CudaStatus(cudaEventRecord(train.begin, device.stream), "cudaEventRecord"));
@@ -149,6 +163,7 @@ Status TimeDeviceTrain(const Comm&, const Executor& executor, const Slot& slot, 
       CudaStatus(cudaEventRecord(train.end, device.stream), "cudaEventRecord"));
   SPARSESEL_RETURN_IF_ERROR(
       CudaStatus(cudaStreamSynchronize(device.stream), "cudaStreamSynchronize"));
+  SPARSESEL_RETURN_IF_ERROR(comm.State());  // a train whose waits have failed took no time
   float milliseconds = 0;
   SPARSESEL_RETURN_IF_ERROR(CudaStatus(cudaEventElapsedTime(&milliseconds, train.begin, train.end),
                                        "cudaEventElapsedTime"));
