@@ -219,7 +219,8 @@ SPARSESEL_API void sparsesel_transport_init(sparsesel_transport* transport);
 
 enum {                                    /* transports */
        SPARSESEL_TRANSPORT_AUTO = 0,      /* local groups: threads, or peer if `memory` is device;
-                                             comm_create: custom if given, else the bootstrap itself */
+                                             comm_create: custom if given, else peer if `memory` is
+                                             device, else the bootstrap itself */
        SPARSESEL_TRANSPORT_THREADS = 1,   /* host memory, ranks in one process */
        SPARSESEL_TRANSPORT_CUSTOM = 2,    /* sparsesel_transport */
        SPARSESEL_TRANSPORT_BOOTSTRAP = 3, /* host memory, over the bootstrap's all-gather; slow,
@@ -273,10 +274,13 @@ SPARSESEL_API sparsesel_status sparsesel_comm_create_local(int32_t world,
 
 /* Joins a group whose ranks may be anywhere. Collective over options->bootstrap; blocks until every
  * rank has joined or the start-up limit is over; may not be captured; any thread.
+ * On device memory the ranks are processes of one machine, or several ranks of a process; a rank's
+ * device is `devices[0]`. The bootstrap brings them together, then data moves between the devices.
  * Ownership: release the comm; callbacks and their contexts are borrowed until everything made from
  * it is gone, the allocator until the last graph that captured it is.
- * UNSUPPORTED: as comm_create_local; device memory, in this version. TIMEOUT, PEER_FAILED,
- * MISMATCH: convention 8. Since 0.1. */
+ * UNSUPPORTED: as comm_create_local. UNAVAILABLE, naming a rank: as comm_create_local; device ranks
+ * on different machines or kinds of device, or that cannot map each other's memory. TIMEOUT,
+ * PEER_FAILED, MISMATCH: convention 8. Since 0.1. */
 SPARSESEL_API sparsesel_status sparsesel_comm_create(const sparsesel_comm_options* options,
                                                      sparsesel_comm** comm, sparsesel_error* error);
 

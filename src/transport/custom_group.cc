@@ -93,13 +93,13 @@ Status Poll(CustomRank& rank, void* request, int64_t deadline) {
     if (status == SPARSESEL_OK) return {};
     if (status != SPARSESEL_IN_PROGRESS) return FailBy(rank, "bootstrap.test", status);
     if (rank.state.failed()) return rank.state.Get();
+    if (rank.environment.Now() >= deadline) {
+      return FailByLimit(rank, "an all-gather over the bootstrap");
+    }
     if (rank.ended != nullptr) {
       if (const Status why = rank.ended(); !why.ok()) {
         return rank.state.Fail(why) ? why : rank.state.Get();
       }
-    }
-    if (rank.environment.Now() >= deadline) {
-      return FailByLimit(rank, "an all-gather over the bootstrap");
     }
     if (polls < kEagerPolls) {
       std::this_thread::yield();

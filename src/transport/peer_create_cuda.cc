@@ -72,40 +72,54 @@ Status SetUpMember(int32_t world, PeerRank* rank, PeerMember* member) {
   return {};
 }
 
-// The ordinal in this process of another process's device, or -1: it may be hidden here.
-int32_t OrdinalHere(const PeerMember& member) {
-  int count = 0;
-  if (cudaGetDeviceCount(&count) != cudaSuccess) count = 0;
-  for (int32_t ordinal = 0; ordinal < count; ++ordinal) {
-    PeerMember here = member;
-    if (DescribeMember(ordinal, &here).ok() && SameDevice(here, member)) return ordinal;
-  }
-  return -1;
-}
+// Whether this rank's device can store into another process's. Mapping its memory will say so too,
+// with less to read; and it must, where the other device is hidden from this process.
+class ReachableDevices {
+ public:
+  explicit ReachableDevices(int32_t device) : device_(device) {}
 
-// Another process's memory enables access when it is mapped, but says less if it cannot.
-Status CheckAccess(const PeerRank& rank, int32_t other, const PeerMember& member) {
-  const int32_t ordinal = OrdinalHere(member);
-  int can = 1;
-  if (ordinal >= 0 && ordinal != rank.device) {
-    SPARSESEL_RETURN_IF_ERROR(
-        CudaStatus(cudaDeviceCanAccessPeer(&can, rank.device, ordinal), "cudaDeviceCanAccessPeer"));
+  Status Check(int32_t rank, int32_t other, const PeerMember& member) {
+    SPARSESEL_RETURN_IF_ERROR(Describe());
+    for (const PeerMember& here : here_) {
+      if (!SameDevice(here, member) || here.ordinal == device_) continue;
+      int can = 0;
+      SPARSESEL_RETURN_IF_ERROR(CudaStatus(cudaDeviceCanAccessPeer(&can, device_, here.ordinal),
+                                           "cudaDeviceCanAccessPeer"));
+      if (can != 0) return {};
+      return Status::Error(SPARSESEL_UNAVAILABLE,
+                           "the device of rank %d cannot store into that of rank %d", rank, other)
+          .WithRank(other);
+    }
+    return {};
   }
-  if (can != 0) return {};
-  return Status::Error(SPARSESEL_UNAVAILABLE,
-                       "the device of rank %d cannot store into that of rank %d", rank.rank, other)
-      .WithRank(other);
-}
+
+ private:
+  Status Describe() {
+    if (!here_.empty()) return {};
+    int count = 0;
+    SPARSESEL_RETURN_IF_ERROR(CudaStatus(cudaGetDeviceCount(&count), "cudaGetDeviceCount"));
+    std::vector<PeerMember> here(static_cast<size_t>(count), MakePeerMember());
+    for (int32_t ordinal = 0; ordinal < count; ++ordinal) {
+      SPARSESEL_RETURN_IF_ERROR(DescribeMember(ordinal, &here[static_cast<size_t>(ordinal)]));
+    }
+    here_ = std::move(here);
+    return {};
+  }
+
+  const int32_t device_;
+  std::vector<PeerMember> here_;  // the devices of this process, when they are first needed
+};
 
 // After the ranks have said where they are.
 Status MeetMembers(std::span<const PeerMember> members, PeerRank* rank, PeerGroupMemory* memory) {
   rank->elsewhere = RanksElsewhere(members, rank->rank);
   rank->ranks_on_device = RanksOnDevice(members, rank->rank);
-  for (size_t other = 0; other < members.size(); ++other) {
-    const bool elsewhere = (rank->elsewhere >> other & 1) != 0;
-    SPARSESEL_RETURN_IF_ERROR(elsewhere
-                                  ? CheckAccess(*rank, static_cast<int32_t>(other), members[other])
-                                  : EnablePeer(rank->device, members[other].ordinal));
+  ReachableDevices reachable(rank->device);
+  for (size_t r = 0; r < members.size(); ++r) {
+    const auto other = static_cast<int32_t>(r);
+    const bool elsewhere = (rank->elsewhere >> r & 1) != 0;
+    SPARSESEL_RETURN_IF_ERROR(elsewhere ? reachable.Check(rank->rank, other, members[r])
+                                        : EnablePeer(rank->device, members[r].ordinal));
   }
   if (rank->board == nullptr && members.size() > 1) {
     SPARSESEL_RETURN_IF_ERROR(GroupBoard::Open(members[0].board, rank->rank, &rank->board));

@@ -21,7 +21,8 @@ Status Finish(const Slot& slot) {
   return CudaStatus(cudaStreamSynchronize(DeviceOf(slot).stream), "cudaStreamSynchronize");
 }
 
-// Peers hold shares of what they store into: there is nothing to wait for.
+// Peers hold shares of what they store into, or mappings that are waited for without anybody
+// waiting (transport/peer_memory.h): there is nothing to do here.
 Status Drain(const Slot&, int64_t) { return {}; }
 
 }  // namespace
