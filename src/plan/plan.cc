@@ -53,7 +53,8 @@ struct Plan::State {
   template <typename Body>
   Status Collective(Body&& body) const {
     const Status status = Guarded(body);
-    // Neither did they tell of a device wait that has failed on this rank.
+    // A device wait that has failed on this rank is known to its own kernels and those of its
+    // peers.
     if (!status.ok() && !comm->State().ok()) comm->Fail(status);
     const bool untold = status.rank() < 0 && (status.code() == SPARSESEL_OUT_OF_MEMORY ||
                                               status.code() == SPARSESEL_INTERNAL);
