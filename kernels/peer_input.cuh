@@ -84,11 +84,10 @@ struct PeerInput {
     return NextEpoch(LoadWord(&end.state->epoch));
   }
 
-  // Non-zero if the group has ended before this step, whose packets may be complete all the same.
-  // Without a branch, so that nothing waits for it before it is used.
-  __device__ __forceinline__ uint32_t Over() const {
+  // Whether the group has ended before this step, whose packets may be complete all the same.
+  __device__ __forceinline__ bool Over() const {
     const uint2 words = FailureWords(end);
-    return words.x | words.y;
+    return (words.x | words.y) != 0;
   }
 
   __device__ __forceinline__ View Row(int64_t slot, uint32_t* failed) const {

@@ -40,35 +40,6 @@ __device__ __forceinline__ uint32_t LoadWord(const uint32_t* at) {
   return *reinterpret_cast<const volatile uint32_t*>(at);
 }
 
-// This rank has failed, on the device and for its host; the first failure stays.
-__device__ __noinline__ void FailSelf(const PeerEnd& end, uint32_t status, int32_t rank) {
-  PeerRankState* const own = end.ranks[end.rank];
-  if (atomicCAS(&own->failure, 0u, status) != 0u) return;
-  volatile PeerHostWords* const host = own->host;
-  host->failed_rank = rank;
-  __threadfence_system();
-  host->failure = status;
-  __threadfence_system();
-}
-
-// Fails this rank and tells its peers. Plain stores, since not every link between devices has
-// atomics: of several tellers any is as right as another.
-__device__ __noinline__ void FailPeers(const PeerEnd& end, uint32_t status, int32_t rank) {
-  FailSelf(end, status, rank);
-  const int32_t kind = status == SPARSESEL_ABORTED ? SPARSESEL_ABORTED : SPARSESEL_PEER_FAILED;
-  for (int32_t peer = 0; peer < end.world; ++peer) {
-    if (peer == end.rank) continue;
-    *const_cast<volatile uint32_t*>(&end.ranks[peer]->told) = PeerFailure(kind, rank);
-  }
-  __threadfence_system();
-}
-
-// What a peer has told becomes this rank's failure.
-__device__ __noinline__ uint32_t AdoptFailure(const PeerEnd& end, uint32_t told) {
-  FailSelf(end, static_cast<uint32_t>(FailureStatus(told)), FailureRank(told));
-  return LoadWord(&end.ranks[end.rank]->failure);
-}
-
 // This rank's own failure, and what it has been told.
 __device__ __forceinline__ uint2 FailureWords(const PeerEnd& end) {
   uint2 words;
@@ -79,11 +50,38 @@ __device__ __forceinline__ uint2 FailureWords(const PeerEnd& end) {
   return words;
 }
 
+// Fails this rank, on the device and for its host, and tells its peers; a rank's first failure
+// stays. Status 0: takes over what a peer has told. Peers are told by plain stores, since not every
+// link between devices has atomics: of several tellers any is as right as another.
+__device__ __noinline__ void FailPeers(const PeerEnd& end, uint32_t status, int32_t rank) {
+  PeerRankState* const own = end.ranks[end.rank];
+  const bool tell = status != 0;
+  if (!tell) {
+    const uint32_t told = LoadWord(&own->told);
+    if (told == 0) return;
+    status = static_cast<uint32_t>(FailureStatus(told));
+    rank = FailureRank(told);
+  }
+  if (atomicCAS(&own->failure, 0u, status) == 0u) {
+    volatile PeerHostWords* const host = own->host;
+    host->failed_rank = rank;
+    __threadfence_system();
+    host->failure = status;
+  }
+  const int32_t kind = status == SPARSESEL_ABORTED ? SPARSESEL_ABORTED : SPARSESEL_PEER_FAILED;
+  for (int32_t peer = 0; tell && peer < end.world; ++peer) {
+    if (peer == end.rank) continue;
+    *const_cast<volatile uint32_t*>(&end.ranks[peer]->told) = PeerFailure(kind, rank);
+  }
+  __threadfence_system();
+}
+
 // A status, 0 while all is well.
 __device__ __forceinline__ uint32_t Failure(const PeerEnd& end) {
   const uint2 words = FailureWords(end);
-  if (words.x != 0) return words.x;
-  return __builtin_expect(words.y == 0, 1) ? 0 : AdoptFailure(end, words.y);
+  if (__builtin_expect((words.x | words.y) == 0, 1)) return 0;
+  FailPeers(end, 0, 0);
+  return LoadWord(&end.ranks[end.rank]->failure);
 }
 
 inline constexpr uint32_t kPollsBetweenChecks = 1024;  // host memory is far: look there rarely
@@ -91,24 +89,29 @@ inline constexpr uint32_t kPollsBetweenChecks = 1024;  // host memory is far: lo
 // Waits for one packet from `source`. False if the group has failed or the limit is over.
 __device__ __noinline__ bool AwaitLatePacket(const PeerEnd& end, const uint4* at, uint32_t epoch,
                                              int32_t source, uint4* packet) {
-  const PeerRankState* const own = end.ranks[end.rank];
   const uint64_t begin = GlobalNanoseconds();
+  uint32_t status = 0;
   for (uint32_t poll = 1;; ++poll) {
     *packet = LoadPacket(at);
     if (Arrived(*packet, epoch)) return true;
     if (poll % 64 != 0) continue;
-    if (Failure(end) != 0) return false;
+    const uint2 words = FailureWords(end);
+    if ((words.x | words.y) != 0) break;
     if (poll % kPollsBetweenChecks != 0) continue;
+    const PeerRankState* const own = end.ranks[end.rank];
     const volatile PeerHostWords* const host = own->host;
     if (host->abort != 0 || (own->abort != nullptr && LoadWord(own->abort) != 0)) {
-      FailPeers(end, SPARSESEL_ABORTED, end.rank);
-      return false;
+      status = SPARSESEL_ABORTED;
+      source = end.rank;
+      break;
     }
     if (GlobalNanoseconds() - begin > host->limit_ns) {
-      FailPeers(end, SPARSESEL_TIMEOUT, source);
-      return false;
+      status = SPARSESEL_TIMEOUT;
+      break;
     }
   }
+  FailPeers(end, status, source);
+  return false;
 }
 
 __device__ __forceinline__ bool AwaitPacket(const PeerEnd& end, const uint4* at, uint32_t epoch,

@@ -96,11 +96,7 @@ __global__ void __launch_bounds__(kThreads, 1024 / kThreads)
         params.active_rows == nullptr || params.first_row + row < *params.active_rows;
     const OutputRow out(params.output, row);
     const auto view = params.input.Row(row, &state.failed);
-    uint32_t over = 0;
-    if constexpr (Input::kWaits) {
-      over = params.input.Over();
-      params.input.Begin(row, active, member, members);
-    }
+    if constexpr (Input::kWaits) params.input.Begin(row, active, member, members);
 
     constexpr int kPairs = kKeys > 0 ? kKeys / 2 : 4;
     typename Input::Raw raw[kPairs];
@@ -142,7 +138,8 @@ __global__ void __launch_bounds__(kThreads, 1024 / kThreads)
     if (t == 0) {
       state.spilled = 0;
       state.at_least = 0;
-      state.failed = over != 0 ? 1 : 0;
+      state.failed = 0;
+      if constexpr (Input::kWaits) state.failed = params.input.Over() ? 1 : 0;
     }
     __syncthreads();
     if (t == kThreads - 1) {

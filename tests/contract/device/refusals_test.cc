@@ -219,11 +219,15 @@ TEST_CASE("device refusals: groups", "[device]") {
   options.transport = SPARSESEL_TRANSPORT_PEER;
   CHECK(make(options) == SPARSESEL_OK);
 
-  // Joining one of several processes.
+  // Joining, alone.
   options = ShortLimits();
   options.world_size = 1;
   sparsesel_comm* comm = nullptr;
-  CHECK(sparsesel_comm_create(&options, &comm, &error) == SPARSESEL_UNSUPPORTED);
+  CHECK(sparsesel_comm_create(&options, &comm, &error) == SPARSESEL_OK);
+  CHECK(sparsesel_comm_release(comm, &error) == SPARSESEL_OK);
+  options.devices = &count;
+  options.device_count = 1;
+  CHECK(sparsesel_comm_create(&options, &comm, &error) == SPARSESEL_INVALID_ARGUMENT);
   CHECK(comm == nullptr);
 }
 
