@@ -67,12 +67,6 @@ std::vector<Variant> DeviceVariants() {
   };
 }
 #else
-// Prefixes too short to hold k would seldom be enough, and lists must be said to be in order.
-bool FusedPrefixSupports(const Job& job, const Topology& topology, int32_t prefix) {
-  return FusedSupports(job, topology, prefix) && job.problem.input_order == SPARSESEL_ORDER_FULL &&
-         prefix < job.longest && int64_t{prefix} * job.world > job.problem.k;
-}
-
 std::vector<Variant> DeviceVariants() { return {}; }
 #endif
 
