@@ -207,7 +207,7 @@ Row ContiguousShards(const RowShape& shape, Random& random) {
   return row;
 }
 
-bool InFullOrder(uint32_t a_bits, int32_t a_id, uint32_t b_bits, int32_t b_id) {
+bool IsBefore(uint32_t a_bits, int32_t a_id, uint32_t b_bits, int32_t b_id) {
   if ((a_id < 0) != (b_id < 0)) return b_id < 0;
   const float a = std::bit_cast<float>(a_bits);
   const float b = std::bit_cast<float>(b_bits);
@@ -221,7 +221,7 @@ Row SortLists(Row row) {
     std::vector<size_t> order(list.ids.size());
     std::iota(order.begin(), order.end(), size_t{0});
     std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-      return InFullOrder(list.score_bits[a], list.ids[a], list.score_bits[b], list.ids[b]);
+      return IsBefore(list.score_bits[a], list.ids[a], list.score_bits[b], list.ids[b]);
     });
     const oracle::List before = list;
     for (size_t i = 0; i < order.size(); ++i) {
@@ -289,6 +289,17 @@ RowShape ShapeOf(const Job& job) {
     shape.lengths.push_back(problem.candidates == 0 ? 2048 : problem.candidates);
   }
   return shape;
+}
+
+Row InFullOrder(Row row) {
+  for (oracle::List& list : row) {
+    const auto length = static_cast<int64_t>(list.ids.size());
+    for (int64_t i = std::clamp<int64_t>(list.count, 0, length); i < length; ++i) {
+      list.ids[static_cast<size_t>(i)] = -1;
+    }
+    list.count = length;
+  }
+  return SortLists(std::move(row));
 }
 
 std::span<const RowKind> RowKinds() { return kRowKinds; }

@@ -47,6 +47,9 @@ Row DealRow(const RowShape& shape, Random& random, Score score);
 // A batch whose rows are of all kinds in turn, beginning with kind `first`.
 Batch BatchOfKinds(const Job& job, int32_t rows, uint64_t seed, size_t first = 0);
 
+// Each list in the contract's order, absent candidates last and counted.
+Row InFullOrder(Row row);
+
 void SetRow(const Job& job, int32_t row, const Row& lists, Batch* batch);
 
 // ---------------------------------------------------------------------------------------------

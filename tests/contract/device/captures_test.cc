@@ -25,6 +25,8 @@ struct Call {
 
 Job SmallJob(const char* child_plans, int32_t composition) {
   Job job = MakeJob(2, 100, 150, {4});
+  // A promise that not all rows keep; without it there are no prefixes.
+  for (sparsesel_problem& problem : job.problems) problem.input_order = SPARSESEL_ORDER_FULL;
   job.child_plans = child_plans;
   job.composition = composition;
   return job;
@@ -33,6 +35,7 @@ Job SmallJob(const char* child_plans, int32_t composition) {
 std::vector<Job> Jobs() {
   return {SmallJob("peer.push,select.sampled", SPARSESEL_COMPOSITION_REPLICATED),
           SmallJob("peer.fused", SPARSESEL_COMPOSITION_REPLICATED),
+          SmallJob("peer.fused_prefix:64", SPARSESEL_COMPOSITION_REPLICATED),
           SmallJob("peer.push,select.sampled,peer.answers", SPARSESEL_COMPOSITION_OWNER)};
 }
 

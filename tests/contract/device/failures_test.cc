@@ -21,16 +21,21 @@ constexpr std::chrono::seconds kPatience(8);
 struct Way {
   const char* child_plans;
   int32_t composition;
+  int32_t input_order = SPARSESEL_ORDER_NONE;
 };
 constexpr Way kWays[] = {
     {"peer.push,select.sampled", SPARSESEL_COMPOSITION_REPLICATED},
     {"peer.fused", SPARSESEL_COMPOSITION_REPLICATED},
+    {"peer.fused_prefix:64", SPARSESEL_COMPOSITION_REPLICATED, SPARSESEL_ORDER_FULL},
     {"peer.push,select.sampled,peer.answers", SPARSESEL_COMPOSITION_OWNER},
 };
 
 Job JobOf(const Way& way, int32_t world = 3) {
   Job job = MakeJob(world, 100, 150, {2, 6});
-  for (sparsesel_problem& problem : job.problems) problem.outputs = SPARSESEL_OUTPUT_COUNTS;
+  for (sparsesel_problem& problem : job.problems) {
+    problem.outputs = SPARSESEL_OUTPUT_COUNTS;
+    problem.input_order = way.input_order;  // a promise that not all rows keep
+  }
   job.child_plans = way.child_plans;
   job.composition = way.composition;
   return job;
@@ -317,7 +322,7 @@ TEST_CASE("device failures: two bindings in one workspace that meet are a mismat
   })));
   {
     const Job replicated = JobOf(kWays[0], 2);
-    const Job owner = JobOf(kWays[2], 2);
+    const Job owner = JobOf(kWays[3], 2);
     const Bound first(group, replicated, workspaces.data());
     const Bound second(group, owner, workspaces.data());
     REQUIRE(first.ok());
