@@ -8,7 +8,7 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
+#include <system_error>
 
 namespace sparsesel {
 namespace {
@@ -16,7 +16,7 @@ namespace {
 Status SystemStatus(const char* what) {
   const int error = errno;
   return Status::Error(SPARSESEL_UNAVAILABLE, "the group's shared memory: %s: %s", what,
-                       std::strerror(error))
+                       std::generic_category().message(error))
       .WithBackendCode(error);
 }
 

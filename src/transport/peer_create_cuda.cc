@@ -233,13 +233,12 @@ Status CreateLocalDeviceGroup(int32_t world, const CommOptions& options,
     memory->ranks = memories;
     rank->memory = std::move(memory);
   }
-  const std::vector<const PeerRank*> members_here = [&] {
-    std::vector<const PeerRank*> here;
-    for (const std::shared_ptr<PeerRank>& rank : ranks) here.push_back(rank.get());
-    return here;
-  }();
-  SPARSESEL_RETURN_IF_ERROR(ProveCoResidency(world, members_here));
+  std::vector<const PeerRank*> here(ranks.size());
+  std::transform(ranks.begin(), ranks.end(), here.begin(),
+                 [](const std::shared_ptr<PeerRank>& rank) { return rank.get(); });
+  SPARSESEL_RETURN_IF_ERROR(ProveCoResidency(world, here));
   std::vector<std::shared_ptr<Comm>> made;
+  made.reserve(ranks.size());
   for (const std::shared_ptr<PeerRank>& rank : ranks)
     made.push_back(MakeComm(world, options, rank));
   *comms = std::move(made);
