@@ -44,14 +44,14 @@ Status CheckTransportAndMemory(const sparsesel_comm_options& options) {
   switch (options.transport) {
     case SPARSESEL_TRANSPORT_MPI:
       return Unsupported("the MPI transport is not offered by this version");
-    case SPARSESEL_TRANSPORT_NCCL:
-      return Unsupported("the NCCL transport is not offered by this version");
     case SPARSESEL_TRANSPORT_THREADS:
       return device ? Invalid("the threads transport is for host memory") : Status();
     case SPARSESEL_TRANSPORT_BOOTSTRAP:
       return device ? Invalid("the bootstrap transport is for host memory") : Status();
     case SPARSESEL_TRANSPORT_PEER:
       return device ? Status() : Invalid("the peer transport is for device memory");
+    case SPARSESEL_TRANSPORT_NCCL:
+      return device ? Status() : Invalid("the nccl transport is for device memory");
     default:
       return {};
   }
@@ -115,18 +115,26 @@ Status CheckCustom(const sparsesel_comm_options& options, CommOptions* out) {
   return {};
 }
 
+Status CheckNccl(const sparsesel_comm_options& options) {
+  if (options.transport == SPARSESEL_TRANSPORT_NCCL) return {};
+  if (options.borrowed_communicator != nullptr) {
+    return Invalid("borrowed_communicator is given, but the transport is not nccl");
+  }
+  if (options.nccl_library != nullptr) {
+    return Invalid("nccl_library is given, but the transport is not nccl");
+  }
+  return {};
+}
+
 // What local and joined groups have in common.
 Status ParseCommOptions(const sparsesel_comm_options& options, int32_t most_devices,
                         CommOptions* out) {
   if (options.startup_timeout != 0) out->startup_timeout = ClampTimeout(options.startup_timeout);
   if (options.steady_timeout != 0) out->steady_timeout = ClampTimeout(options.steady_timeout);
   SPARSESEL_RETURN_IF_ERROR(CheckTransportAndMemory(options));
-  if (options.borrowed_communicator != nullptr) {
-    return Unsupported("borrowed_communicator is not offered by this version, as NCCL is not");
-  }
-  if (options.nccl_library != nullptr) {
-    return Unsupported("nccl_library is not offered by this version, as NCCL is not");
-  }
+  SPARSESEL_RETURN_IF_ERROR(CheckNccl(options));
+  out->borrowed_communicator = options.borrowed_communicator;
+  out->nccl_library = options.nccl_library;
   SPARSESEL_RETURN_IF_ERROR(CheckDevices(options, most_devices, &out->devices));
   SPARSESEL_RETURN_IF_ERROR(CheckCallbacks(options, out));
   SPARSESEL_RETURN_IF_ERROR(CheckCustom(options, out));

@@ -129,14 +129,16 @@ TEST_CASE("comm options: what is wrong is named") {
   check([](Options& o) { o.memory = SPARSESEL_MEMORY_PINNED; }, SPARSESEL_INVALID_ARGUMENT,
         "memory is 2");
   check([](Options& o) { o.transport = SPARSESEL_TRANSPORT_MPI; }, SPARSESEL_UNSUPPORTED, "MPI");
-  check([](Options& o) { o.transport = SPARSESEL_TRANSPORT_NCCL; }, SPARSESEL_UNSUPPORTED, "NCCL");
+  check([](Options& o) { o.transport = SPARSESEL_TRANSPORT_NCCL; }, SPARSESEL_INVALID_ARGUMENT,
+        "nccl transport is for device memory");
   check([](Options& o) { o.transport = SPARSESEL_TRANSPORT_PEER; }, SPARSESEL_INVALID_ARGUMENT,
         "device memory");
   check([](Options& o) { o.transport = SPARSESEL_TRANSPORT_CUSTOM; }, SPARSESEL_UNSUPPORTED,
         "comm_create");
-  check([](Options& o) { o.borrowed_communicator = &o; }, SPARSESEL_UNSUPPORTED,
-        "borrowed_communicator");
-  check([](Options& o) { o.nccl_library = &o; }, SPARSESEL_UNSUPPORTED, "nccl_library");
+  check([](Options& o) { o.borrowed_communicator = &o; }, SPARSESEL_INVALID_ARGUMENT,
+        "borrowed_communicator is given");
+  check([](Options& o) { o.nccl_library = &o; }, SPARSESEL_INVALID_ARGUMENT,
+        "nccl_library is given");
   check([](Options& o) { o.device_count = 3; }, SPARSESEL_INVALID_ARGUMENT, "device_count is 3");
   check([](Options& o) { o.device_count = 1; }, SPARSESEL_INVALID_ARGUMENT, "host memory");
   check(

@@ -112,6 +112,8 @@ struct CommOptions {
   sparsesel_bootstrap bootstrap{};
   bool has_custom = false;
   sparsesel_transport custom{};
+  void* borrowed_communicator = nullptr;  // an ncclComm_t
+  void* nccl_library = nullptr;           // a dlopen handle
 };
 
 Status CreateLocalGroup(int32_t world, const CommOptions& options,

@@ -134,10 +134,12 @@ TEST_CASE("local groups refuse what they do not have") {
           SPARSESEL_INVALID_ARGUMENT);
   REQUIRE(LocalCode(2, SPARSESEL_TRANSPORT_THREADS, SPARSESEL_MEMORY_DEVICE) ==
           SPARSESEL_UNSUPPORTED);
-  for (const int32_t transport : {SPARSESEL_TRANSPORT_CUSTOM, SPARSESEL_TRANSPORT_BOOTSTRAP,
-                                  SPARSESEL_TRANSPORT_MPI, SPARSESEL_TRANSPORT_NCCL}) {
+  for (const int32_t transport :
+       {SPARSESEL_TRANSPORT_CUSTOM, SPARSESEL_TRANSPORT_BOOTSTRAP, SPARSESEL_TRANSPORT_MPI}) {
     REQUIRE(LocalCode(2, transport, 0) == SPARSESEL_UNSUPPORTED);
   }
+  REQUIRE(LocalCode(2, SPARSESEL_TRANSPORT_NCCL, SPARSESEL_MEMORY_HOST) ==
+          SPARSESEL_INVALID_ARGUMENT);
 }
 
 // What every rank gets when rank 1's options are changed.
@@ -167,7 +169,7 @@ TEST_CASE("a rank that joins wrongly is told of by all", "[bug_D19]") {
   RequireAll(JoinWith([](CommOptions* options, int32_t*, int32_t*) {
                options->transport = SPARSESEL_TRANSPORT_NCCL;
              }),
-             SPARSESEL_UNSUPPORTED, 1);
+             SPARSESEL_INVALID_ARGUMENT, 1);
   RequireAll(JoinWith([](CommOptions* options, int32_t*, int32_t*) {
                options->transport = SPARSESEL_TRANSPORT_BOOTSTRAP;
              }),

@@ -3,6 +3,7 @@
 #include "contract/guard.h"
 #include "transport/custom_group.h"
 #include "transport/device_group.h"
+#include "transport/nccl_group.h"
 #include "transport/thread_group.h"
 
 namespace sparsesel {
@@ -14,14 +15,18 @@ Status CheckWorld(int32_t world) {
                        world);
 }
 
+bool WantsNccl(const CommOptions& options) { return options.transport == SPARSESEL_TRANSPORT_NCCL; }
+
 Status CheckMemory(const CommOptions& options) {
   if (options.memory != SPARSESEL_MEMORY_HOST && options.memory != SPARSESEL_MEMORY_DEVICE) {
     return Status::Error(SPARSESEL_INVALID_ARGUMENT, "a group's memory is host or device, not %d",
                          options.memory);
   }
-  if (options.transport == SPARSESEL_TRANSPORT_PEER && options.memory != SPARSESEL_MEMORY_DEVICE) {
+  const bool for_devices = options.transport == SPARSESEL_TRANSPORT_PEER || WantsNccl(options);
+  if (for_devices && options.memory != SPARSESEL_MEMORY_DEVICE) {
     return Status::Error(SPARSESEL_INVALID_ARGUMENT,
-                         "the transport peer moves device memory, and the group's is host");
+                         "the transport %s moves device memory, and the group's is host",
+                         WantsNccl(options) ? "nccl" : "peer");
   }
   return {};
 }
@@ -36,8 +41,6 @@ Status RefuseTransport(int32_t transport) {
   switch (transport) {
     case SPARSESEL_TRANSPORT_MPI:
       return Status::Error(SPARSESEL_UNSUPPORTED, "the transport mpi is not in this version");
-    case SPARSESEL_TRANSPORT_NCCL:
-      return Status::Error(SPARSESEL_UNSUPPORTED, "the transport nccl is not in this version");
     default:
       return Status::Error(SPARSESEL_INVALID_ARGUMENT, "there is no transport %d", transport);
   }
@@ -92,6 +95,7 @@ Status CheckJoin(int32_t rank, int32_t world, const CommOptions& options) {
                          world);
   }
   SPARSESEL_RETURN_IF_ERROR(CheckMemory(options));
+  if (WantsNccl(options)) return NcclGroupSupport();
   if (WantsDevice(options)) return DeviceGroupSupport(options);
   if (WantsCustom(options)) return CheckCustom(options);
   switch (options.transport) {
@@ -105,6 +109,9 @@ Status CheckJoin(int32_t rank, int32_t world, const CommOptions& options) {
       return RefuseTransport(options.transport);
   }
 }
+
+// Beside the digests of host groups, which are less.
+constexpr uint64_t kJoinNccl = 0x100;
 
 // Ranks that differ in how they move data would misread each other.
 uint64_t JoinDigest(const CommOptions& options, bool custom_data) {
@@ -131,12 +138,26 @@ Status JoinHostGroup(int32_t rank, int32_t world, const CommOptions& options, co
   return {};
 }
 
+// What this rank lacks alone is told in place of the entry, which has the same form.
+Status JoinNcclGroup(int32_t rank, int32_t world, const CommOptions& options,
+                     std::shared_ptr<Comm>* comm) {
+  std::shared_ptr<Comm> made;
+  const Status local = Guarded([&] { return MakeNcclMember(rank, world, options, &made); });
+  if (!local.ok()) return TellPeers(rank, world, options, local);
+  const uint64_t digest = kJoinNccl | (options.borrowed_communicator != nullptr ? 1u : 0u);
+  SPARSESEL_RETURN_IF_ERROR(made->Enter(CallKind::kJoin, digest, Status()));
+  SPARSESEL_RETURN_IF_ERROR(ConnectNcclMember(*made, options));
+  *comm = std::move(made);
+  return {};
+}
+
 }  // namespace
 
 Status CreateLocalGroup(int32_t world, const CommOptions& options,
                         std::vector<std::shared_ptr<Comm>>* comms) {
   SPARSESEL_RETURN_IF_ERROR(CheckWorld(world));
   SPARSESEL_RETURN_IF_ERROR(CheckMemory(options));
+  if (WantsNccl(options)) return CreateLocalNcclGroup(world, options, comms);
   if (WantsDevice(options)) return CreateLocalDeviceGroup(world, options, comms);
   SPARSESEL_RETURN_IF_ERROR(CheckLocal(options));
   const std::vector<std::shared_ptr<void>> members = MakeThreadGroup(world, options.environment);
@@ -162,6 +183,7 @@ Status JoinGroup(int32_t rank, int32_t world, const CommOptions& options,
   const Status local = options.invalid.ok() ? CheckJoin(rank, world, options) : options.invalid;
   CommOptions own = options;
   own.environment.rank = rank;
+  if (local.ok() && WantsNccl(options)) return JoinNcclGroup(rank, world, own, comm);
   if (local.ok() && WantsDevice(options)) return JoinDeviceGroup(rank, world, own, comm);
   // What is wrong here is still told to the others, who would wait for this rank.
   return JoinHostGroup(rank, world, own, local, comm);

@@ -178,8 +178,8 @@ void Free(void*, void*) {}
 TEST_CASE("api: bad options of one rank are told to all when they join") {
   for (const auto& [transport, borrowed, status, text] :
        {std::tuple{99, false, SPARSESEL_INVALID_ARGUMENT, "transport is 99"},
-        {int{SPARSESEL_TRANSPORT_NCCL}, false, SPARSESEL_UNSUPPORTED, "NCCL"},
-        {0, true, SPARSESEL_UNSUPPORTED, "borrowed_communicator"}}) {
+        {int{SPARSESEL_TRANSPORT_NCCL}, false, SPARSESEL_INVALID_ARGUMENT, "nccl"},
+        {0, true, SPARSESEL_INVALID_ARGUMENT, "borrowed_communicator"}}) {
     CAPTURE(text);
     Board board;
     Member members[kWorld];
