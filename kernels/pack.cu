@@ -5,6 +5,7 @@
 #include "kernels/block_sort.cuh"
 #include "kernels/candidates.cuh"
 #include "kernels/pack.h"
+#include "sparsesel.h"
 
 namespace sparsesel::kernels {
 namespace {
@@ -21,6 +22,7 @@ struct SortElement {
   uint32_t position;
 };
 
+// Rows here are rows of the input.
 __device__ __forceinline__ int32_t RowCount(const PackArgs& args, int64_t row) {
   if (args.active_rows != nullptr && row >= *args.active_rows) return 0;
   return PresentCount(args.input, row);
@@ -28,8 +30,11 @@ __device__ __forceinline__ int32_t RowCount(const PackArgs& args, int64_t row) {
 
 __device__ __forceinline__ Record ReadCandidate(const PackArgs& args, int64_t row, int32_t at,
                                                 int32_t count) {
-  bool out_of_range = false;  // becomes absent
-  return at < count ? PackCandidate(args.input, row, at, &out_of_range) : Record{0, -1};
+  if (at >= count) return {0, -1};
+  bool out_of_range = false;
+  const Record record = PackCandidate(args.input, row, at, &out_of_range);
+  if (out_of_range && args.status_word != nullptr) *args.status_word = SPARSESEL_INVALID_ARGUMENT;
+  return record;
 }
 
 __global__ void __launch_bounds__(kCopyThreads) CopyKernel(const __grid_constant__ PackArgs args) {
@@ -37,9 +42,10 @@ __global__ void __launch_bounds__(kCopyThreads) CopyKernel(const __grid_constant
   const int64_t step = static_cast<int64_t>(gridDim.x) * kCopyThreads;
   for (int64_t i = static_cast<int64_t>(blockIdx.x) * kCopyThreads + threadIdx.x; i < total;
        i += step) {
-    const int64_t row = i / args.input.candidates;
-    const auto at = static_cast<int32_t>(i - row * args.input.candidates);
-    args.out[row * args.out_stride + at] = ReadCandidate(args, row, at, RowCount(args, row));
+    const int64_t out = i / args.input.candidates;
+    const auto at = static_cast<int32_t>(i - out * args.input.candidates);
+    const int64_t row = args.first_row + out;
+    args.out[out * args.out_stride + at] = ReadCandidate(args, row, at, RowCount(args, row));
   }
 }
 
@@ -52,7 +58,8 @@ __global__ void __launch_bounds__(kSortThreads)
                               : reinterpret_cast<SortElement*>(memory);
   const int32_t keep =
       args.keep > 0 ? min(args.keep, args.input.candidates) : args.input.candidates;
-  for (int64_t row = blockIdx.x; row < args.rows; row += gridDim.x) {
+  for (int64_t out = blockIdx.x; out < args.rows; out += gridDim.x) {
+    const int64_t row = args.first_row + out;
     const int32_t count = RowCount(args, row);
     for (uint32_t i = threadIdx.x; i < slots; i += kSortThreads) {
       const Record record = ReadCandidate(args, row, static_cast<int32_t>(i), count);
@@ -62,7 +69,7 @@ __global__ void __launch_bounds__(kSortThreads)
       return a.key > b.key || (a.key == b.key && a.position < b.position);
     });
     for (int32_t i = static_cast<int32_t>(threadIdx.x); i < keep; i += kSortThreads) {
-      args.out[row * args.out_stride + i] = {elements[i].score_bits, KeyId(elements[i].key)};
+      args.out[out * args.out_stride + i] = {elements[i].score_bits, KeyId(elements[i].key)};
     }
     __syncthreads();
   }
@@ -78,6 +85,9 @@ size_t PackWorkspaceBytes(const PackArgs& args) {
 }
 
 cudaError_t PreparePack() {
+  cudaFuncAttributes attributes;
+  const cudaError_t error = cudaFuncGetAttributes(&attributes, CopyKernel);
+  if (error != cudaSuccess) return error;
   return cudaFuncSetAttribute(SortKernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                               static_cast<int>(kSharedSlots * sizeof(SortElement)));
 }

@@ -18,13 +18,17 @@ namespace sparsesel::kernels {
 struct PackArgs {
   CandidateArrays input;
   const int32_t* active_rows = nullptr;  // optional; rows beyond are written absent
+  int32_t first_row = 0;                 // of `input`, to be packed first
   int32_t rows = 0;
-  Record* out = nullptr;  // row r at out + r * out_stride
+  Record* out = nullptr;  // row first_row + r at out + r * out_stride
   int64_t out_stride = 0;
   // Stable sort of each row: descending by key, absences last; then only the first `keep` are
   // written (0: all).
   bool sort = false;
   int32_t keep = 0;
+  // Optional: becomes INVALID_ARGUMENT if a position or mapped id is out of range, which makes its
+  // candidate absent.
+  uint32_t* status_word = nullptr;
 };
 
 // 0 unless sorting rows too long for shared memory.
