@@ -8,7 +8,7 @@ namespace sparsesel {
 
 const Backend& BackendFor([[maybe_unused]] const Comm& comm) {
 #if defined(SPARSESEL_HAS_CUDA)
-  if (comm.memory() == SPARSESEL_MEMORY_DEVICE) return DeviceBackend();
+  if (comm.memory() == SPARSESEL_MEMORY_DEVICE) return DeviceBackend(comm);
 #endif
   return HostBackend();
 }

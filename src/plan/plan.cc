@@ -255,8 +255,9 @@ Status Plan::State::Race(const RaceOptions& options, std::shared_ptr<const Repor
   made->world = comm->world();
   made->problem = job.problem;
   made->seed = options.seed;
-  made->transport =
-      backend->memory == SPARSESEL_MEMORY_HOST ? comm->host_channel_table().name : "peer";
+  made->transport = comm->transport() == SPARSESEL_TRANSPORT_NCCL ? "nccl"
+                    : backend->memory == SPARSESEL_MEMORY_DEVICE  ? "peer"
+                                                                  : comm->host_channel_table().name;
   const Status raced =
       RaceCapacities(options, options.has_trial_io ? &trial_rows : nullptr, made.get());
   if (!raced.ok()) return raced;

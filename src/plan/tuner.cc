@@ -263,7 +263,8 @@ Status ProveChoices(Comm& comm, const Backend& backend, const Job& job,
     owner.available = false;
     for (const Composition& other : compositions) {
       if (other.kind == SPARSESEL_COMPOSITION_OWNER &&
-          Is(other, Stage::kReplicate, "replicate.all_gather") &&
+          (Is(other, Stage::kReplicate, "replicate.all_gather") ||
+           Is(other, Stage::kReplicate, "nccl.all_gather")) &&
           SameChild(other, owner.composition, Stage::kPack) &&
           SameChild(other, owner.composition, Stage::kExchange) &&
           SameChild(other, owner.composition, Stage::kSelect)) {

@@ -23,6 +23,7 @@ struct Topology {
   int32_t memory = SPARSESEL_MEMORY_HOST;
   bool sum_bf16 = false;
   bool sum_int32 = false;
+  int32_t transport = SPARSESEL_TRANSPORT_AUTO;  // SPARSESEL_TRANSPORT_..., of device groups
 };
 
 struct Variant {

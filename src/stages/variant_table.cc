@@ -40,10 +40,20 @@ Variant HostVariant(const char* name, Stage stage, uint32_t compositions,
 }
 
 #if defined(SPARSESEL_HAS_CUDA)
+// What moves data is of one transport.
+template <int32_t transport>
+bool Moves(const Job&, const Topology& topology, int32_t) {
+  return topology.transport == transport;
+}
+template <int32_t transport>
+bool Replicates(const Job& job, const Topology& topology, int32_t) {
+  return job.everywhere() && topology.transport == transport;
+}
+
 // One kernel for everything writes ids in the order of scores, of all rows.
-bool FusedSupports(const Job& job, const Topology&, int32_t) {
-  return job.everywhere() && !job.problem.wants_scores() &&
-         job.problem.output_order == SPARSESEL_OUTPUT_BY_SCORE;
+bool FusedSupports(const Job& job, const Topology& topology, int32_t) {
+  return topology.transport == SPARSESEL_TRANSPORT_PEER && job.everywhere() &&
+         !job.problem.wants_scores() && job.problem.output_order == SPARSESEL_OUTPUT_BY_SCORE;
 }
 
 // Prefixes too short to hold k would seldom be enough, and lists must be said to be in order.
@@ -54,8 +64,13 @@ bool FusedPrefixSupports(const Job& job, const Topology& topology, int32_t prefi
 
 std::vector<Variant> DeviceVariants() {
   constexpr int32_t kDevice = SPARSESEL_MEMORY_DEVICE;
+  constexpr int32_t kPeer = SPARSESEL_TRANSPORT_PEER;
+  constexpr int32_t kNccl = SPARSESEL_TRANSPORT_NCCL;
   return {
-      {"peer.push", Stage::kPack, Stage::kExchange, kInBoth, kDevice, 1, kNoConfiguration, Always},
+      {"peer.push", Stage::kPack, Stage::kExchange, kInBoth, kDevice, 1, kNoConfiguration,
+       Moves<kPeer>},
+      {"nccl.exchange", Stage::kPack, Stage::kExchange, kInBoth, kDevice, 1, kNoConfiguration,
+       Moves<kNccl>},
       {"peer.fused", Stage::kPack, Stage::kSelect, kInReplicated, kDevice, 1, kNoConfiguration,
        FusedSupports},
       {"peer.fused_prefix", Stage::kPack, Stage::kSelect, kInReplicated, kDevice, 1, kPrefixes,
@@ -63,7 +78,13 @@ std::vector<Variant> DeviceVariants() {
       {"select.sampled", Stage::kSelect, Stage::kSelect, kInBoth, kDevice, 1, kNoConfiguration,
        Always},
       {"peer.answers", Stage::kReplicate, Stage::kReplicate, kInOwner, kDevice, 1, kNoConfiguration,
-       RowsGoEverywhere},
+       Replicates<kPeer>},
+      {"nccl.all_gather", Stage::kReplicate, Stage::kReplicate, kInOwner, kDevice, 1,
+       kNoConfiguration, Replicates<kNccl>},
+      {"nccl.bf16", Stage::kReplicate, Stage::kReplicate, kInOwner, kDevice, 1, kNoConfiguration,
+       Replicates<kNccl>},
+      {"nccl.int32_sum", Stage::kReplicate, Stage::kReplicate, kInOwner, kDevice, 1,
+       kNoConfiguration, Replicates<kNccl>},
   };
 }
 #else

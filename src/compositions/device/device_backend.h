@@ -1,4 +1,5 @@
-// Compositions on device memory, over the peer transport. Only in builds with CUDA.
+// Compositions on device memory, over the group's transport: peer or NCCL. Only in builds with
+// CUDA.
 #ifndef SPARSESEL_COMPOSITIONS_DEVICE_DEVICE_BACKEND_H_
 #define SPARSESEL_COMPOSITIONS_DEVICE_DEVICE_BACKEND_H_
 
@@ -6,7 +7,7 @@
 
 namespace sparsesel {
 
-const Backend& DeviceBackend();
+const Backend& DeviceBackend(const Comm& comm);
 
 }  // namespace sparsesel
 

@@ -1,11 +1,15 @@
 #include "compositions/device/device_backend.h"
 #include "compositions/device/device_executors.h"
 #include "compositions/device/device_slot.h"
+#include "compositions/device/nccl_slot.h"
 
 namespace sparsesel {
 namespace {
 
-Topology DeviceTopology(const Comm&) { return {SPARSESEL_MEMORY_DEVICE, false, false}; }
+Topology DeviceTopology(const Comm& comm) {
+  const bool sums = comm.transport() == SPARSESEL_TRANSPORT_NCCL;
+  return {SPARSESEL_MEMORY_DEVICE, sums, sums, comm.transport()};
+}
 
 Status CopyIn(void* to, const void* from, size_t bytes) {
   return CudaStatus(cudaMemcpy(to, from, bytes, cudaMemcpyHostToDevice), "cudaMemcpy");
@@ -27,8 +31,8 @@ Status Drain(const Slot&, int64_t) { return {}; }
 
 }  // namespace
 
-const Backend& DeviceBackend() {
-  static constexpr Backend backend = {
+const Backend& DeviceBackend(const Comm& comm) {
+  static constexpr Backend peer = {
       SPARSESEL_MEMORY_DEVICE,
       DeviceTopology,
       MakeDeviceSlot,
@@ -39,10 +43,24 @@ const Backend& DeviceBackend() {
       MakePeerExecutor,
       CopyIn,
       CopyOut,
-      TimeDeviceTrain,
+      TimePeerTrain,
       Drain,
   };
-  return backend;
+  static constexpr Backend nccl = {
+      SPARSESEL_MEMORY_DEVICE,
+      DeviceTopology,
+      MakeNcclSlot,
+      ReserveNcclSlot,
+      ConnectNcclSlot,
+      TrialStream,
+      FinishNccl,
+      MakeNcclExecutor,
+      CopyIn,
+      CopyOut,
+      TimeNcclTrain,
+      DrainNccl,
+  };
+  return comm.transport() == SPARSESEL_TRANSPORT_NCCL ? nccl : peer;
 }
 
 }  // namespace sparsesel

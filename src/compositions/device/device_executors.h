@@ -12,6 +12,9 @@ namespace sparsesel {
 Status MakePeerExecutor(const Comm& comm, const Job& job, int32_t capacity,
                         const Composition& composition, std::unique_ptr<Executor>* executor);
 
+Status MakeNcclExecutor(const Comm& comm, const Job& job, int32_t capacity,
+                        const Composition& composition, std::unique_ptr<Executor>* executor);
+
 }  // namespace sparsesel
 
 #endif  // SPARSESEL_COMPOSITIONS_DEVICE_DEVICE_EXECUTORS_H_

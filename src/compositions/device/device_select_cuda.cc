@@ -4,6 +4,9 @@
 #include <vector>
 
 #include "compositions/device/device_select.h"
+#include "kernels/answers.h"
+#include "kernels/byte_floats.h"
+#include "kernels/pack.h"
 #include "kernels/peer_fused.h"
 #include "kernels/restore.h"
 #include "transport/peer_group.h"
@@ -89,6 +92,9 @@ Status PrepareSelectKernels(int32_t ordinal, const kernels::SelectDevice& device
   SPARSESEL_RETURN_IF_ERROR(CudaStatus(kernels::PrepareSampled(device), "PrepareSampled"));
   SPARSESEL_RETURN_IF_ERROR(CudaStatus(kernels::PrepareFused(device), "PrepareFused"));
   SPARSESEL_RETURN_IF_ERROR(CudaStatus(kernels::PrepareIdOrder(), "PrepareIdOrder"));
+  SPARSESEL_RETURN_IF_ERROR(CudaStatus(kernels::PreparePack(), "PreparePack"));
+  SPARSESEL_RETURN_IF_ERROR(CudaStatus(kernels::PrepareAnswers(), "PrepareAnswers"));
+  SPARSESEL_RETURN_IF_ERROR(CudaStatus(kernels::PrepareByteFloats(), "PrepareByteFloats"));
   prepared.push_back(ordinal);
   return {};
 }

@@ -21,6 +21,7 @@ struct DeviceSlot {
 
   int32_t device = 0;
   cudaStream_t stream = nullptr;  // the rank's, for trials
+  std::shared_ptr<void> kept;     // what captured graphs keep, besides the workspace
   // What kernels address: this rank's PeerState, what it has for the group, and all ranks' inboxes.
   std::shared_ptr<PeerMemory> state;
   std::shared_ptr<const PeerGroupMemory> group;
@@ -43,11 +44,23 @@ inline DeviceSlot& DeviceOf(const Slot& slot) {
 Status MakeDeviceSlot(Comm& comm, bool overlaps, Slot* slot);
 Status ReserveDeviceSlot(Comm& comm, size_t bytes, size_t peer_visible, Slot* slot);
 Status ConnectDeviceSlot(Comm& comm, Slot* slot);
-Status TimeDeviceTrain(const Comm& comm, const Executor& executor, const Slot& slot, int32_t length,
-                       Call* call, double* ns);
+Status TimePeerTrain(const Comm& comm, const Executor& executor, const Slot& slot, int32_t length,
+                     Call* call, double* ns);
+
+// How ranks come together in the stream before a sample, so that what follows begins on all of them
+// when the last has come; and how one waits until its stream is idle.
+struct TrainMeeting {
+  Status (*meet)(const Slot& slot);
+  Status (*await)(const Slot& slot, int64_t deadline);
+};
+// As Backend::time_train: the train is captured once, and replayed.
+Status TimeDeviceTrain(const TrainMeeting& meeting, const Comm& comm, const Executor& executor,
+                       const Slot& slot, int32_t length, Call* call, double* ns);
 
 // If `stream` is being captured, its graph keeps the slot's memory for as long as it lives.
 Status KeepForCapture(const Slot& slot, cudaStream_t stream);
+// Frees what destroyed graphs have let go of, which CUDA does not allow them to do themselves.
+void FreeWhatGraphsLetGo();
 
 }  // namespace sparsesel
 

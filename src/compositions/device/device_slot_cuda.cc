@@ -33,8 +33,16 @@ class Graveyard {
   std::vector<std::shared_ptr<void>> dead_;
 };
 
+// What the kernels of a peer slot address. The state goes first, as in ~DeviceSlot.
+struct KeptMemory {
+  std::array<std::shared_ptr<PeerMemory>, kMaxWorld> inboxes;
+  std::shared_ptr<PeerMemory> own;
+  std::shared_ptr<const PeerGroupMemory> group;
+  std::shared_ptr<PeerMemory> state;
+};
+
 struct Kept {
-  std::shared_ptr<void> device;
+  std::shared_ptr<void> device;  // DeviceSlot::kept; not the slot, which holds graphs itself
   std::shared_ptr<Buffer> memory;
 };
 
@@ -74,10 +82,10 @@ Status CaptureTrain(const Executor& executor, const Slot& slot, int32_t length, 
   return CudaStatus(cudaGraphUpload(train->graph, device.stream), "cudaGraphUpload");
 }
 
-// Brings the ranks together in the stream, by a step of the exchange that has headers and nothing
-// else. What follows in the stream begins on all ranks when the last has come here.
-Status MeetOnDevice(const DeviceSlot& device) {
+// By a step of the exchange that has headers and nothing else.
+Status MeetOnDevice(const Slot& slot) {
   static constexpr int32_t kNoCandidates[kMaxWorld] = {};
+  const DeviceSlot& device = DeviceOf(slot);
   SPARSESEL_RETURN_IF_ERROR(CudaStatus(
       kernels::LaunchPushRecords(device.end, {}, {}, {}, false, false, nullptr, 1, device.stream),
       "the meeting before a train"));
@@ -86,7 +94,14 @@ Status MeetOnDevice(const DeviceSlot& device) {
                     "the meeting before a train");
 }
 
+// Waits in peers' kernels are bounded, so this one is.
+Status Synchronize(const Slot& slot, int64_t) {
+  return CudaStatus(cudaStreamSynchronize(DeviceOf(slot).stream), "cudaStreamSynchronize");
+}
+
 }  // namespace
+
+void FreeWhatGraphsLetGo() { Graveyard::Get().Clear(); }
 
 DeviceSlot::~DeviceSlot() {
   const OnDevice on(device);
@@ -95,6 +110,7 @@ DeviceSlot::~DeviceSlot() {
     if (train.begin != nullptr) (void)cudaEventDestroy(train.begin);
     if (train.end != nullptr) (void)cudaEventDestroy(train.end);
   }
+  kept.reset();
   // First what is freed: that waits for the kernels in flight, which closing a mapping need not.
   state.reset();
 }
@@ -143,17 +159,25 @@ Status ConnectDeviceSlot(Comm& comm, Slot* slot) {
     device.end.inbox[r] = reinterpret_cast<uint4*>(device.inboxes[r]->data());
     device.end.ranks[r] = device.group->state(r);
   }
+  device.kept = std::make_shared<KeptMemory>(
+      KeptMemory{device.inboxes, device.own, device.group, device.state});
   return {};
 }
 
-Status TimeDeviceTrain(const Comm& comm, const Executor& executor, const Slot& slot, int32_t length,
-                       Call* call, double* ns) {
+Status TimePeerTrain(const Comm& comm, const Executor& executor, const Slot& slot, int32_t length,
+                     Call* call, double* ns) {
+  static constexpr TrainMeeting meeting = {MeetOnDevice, Synchronize};
+  return TimeDeviceTrain(meeting, comm, executor, slot, length, call, ns);
+}
+
+Status TimeDeviceTrain(const TrainMeeting& meeting, const Comm& comm, const Executor& executor,
+                       const Slot& slot, int32_t length, Call* call, double* ns) {
   DeviceSlot& device = DeviceOf(slot);
   DeviceSlot::Train& train = device.trains[{executor.serial(), call->message.rows, length}];
   if (train.graph == nullptr) {
     SPARSESEL_RETURN_IF_ERROR(CaptureTrain(executor, slot, length, *call, &train));
   }
-  SPARSESEL_RETURN_IF_ERROR(MeetOnDevice(device));
+  SPARSESEL_RETURN_IF_ERROR(meeting.meet(slot));
   ++call->message.sequence;
   SPARSESEL_RETURN_IF_ERROR(
       CudaStatus(cudaEventRecord(train.begin, device.stream), "cudaEventRecord"));
@@ -161,8 +185,7 @@ Status TimeDeviceTrain(const Comm& comm, const Executor& executor, const Slot& s
       CudaStatus(cudaGraphLaunch(train.graph, device.stream), "cudaGraphLaunch"));
   SPARSESEL_RETURN_IF_ERROR(
       CudaStatus(cudaEventRecord(train.end, device.stream), "cudaEventRecord"));
-  SPARSESEL_RETURN_IF_ERROR(
-      CudaStatus(cudaStreamSynchronize(device.stream), "cudaStreamSynchronize"));
+  SPARSESEL_RETURN_IF_ERROR(meeting.await(slot, call->deadline));
   SPARSESEL_RETURN_IF_ERROR(comm.State());  // a train whose waits have failed took no time
   float milliseconds = 0;
   SPARSESEL_RETURN_IF_ERROR(CudaStatus(cudaEventElapsedTime(&milliseconds, train.begin, train.end),
@@ -181,7 +204,7 @@ Status KeepForCapture(const Slot& slot, cudaStream_t stream) {
     return Status::Error(SPARSESEL_INVALID_STATE, "the stream's capture has been invalidated");
   }
   if (capturing == cudaStreamCaptureStatusNone) return {};
-  auto kept = std::make_unique<Kept>(Kept{slot.device, slot.memory});
+  auto kept = std::make_unique<Kept>(Kept{DeviceOf(slot).kept, slot.memory});
   cudaUserObject_t object = nullptr;
   SPARSESEL_RETURN_IF_ERROR(CudaStatus(
       cudaUserObjectCreate(&object, kept.get(), LetGo, 1, cudaUserObjectNoDestructorSync),

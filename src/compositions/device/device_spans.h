@@ -6,15 +6,23 @@
 
 #include <utility>
 
+#include "absl/functional/function_ref.h"
 #include "compositions/executor.h"
 #include "transport/peer_group.h"
 
 namespace sparsesel {
 
-// ns between events, for spans; does nothing without spans.
+inline Status SynchronizeEvent(cudaEvent_t event) {
+  return CudaStatus(cudaEventSynchronize(event), "cudaEventSynchronize");
+}
+
+// ns between events, for spans; does nothing without spans. `wait` is how to wait for one, where
+// that should be bounded; it lives as long as this object.
 class DeviceSpans {
  public:
-  DeviceSpans(SpanTimes* spans, cudaStream_t stream) : spans_(spans), stream_(stream) {
+  DeviceSpans(SpanTimes* spans, cudaStream_t stream,
+              absl::FunctionRef<Status(cudaEvent_t)> wait = SynchronizeEvent)
+      : spans_(spans), stream_(stream), wait_(wait) {
     if (spans_ == nullptr) return;
     (void)cudaEventCreate(&begin_);
     (void)cudaEventCreate(&end_);
@@ -28,7 +36,7 @@ class DeviceSpans {
   Status End(Stage stage) {
     if (spans_ == nullptr) return {};
     SPARSESEL_RETURN_IF_ERROR(CudaStatus(cudaEventRecord(end_, stream_), "cudaEventRecord"));
-    SPARSESEL_RETURN_IF_ERROR(CudaStatus(cudaEventSynchronize(end_), "cudaEventSynchronize"));
+    SPARSESEL_RETURN_IF_ERROR(wait_(end_));
     float milliseconds = 0;
     SPARSESEL_RETURN_IF_ERROR(
         CudaStatus(cudaEventElapsedTime(&milliseconds, begin_, end_), "cudaEventElapsedTime"));
@@ -40,6 +48,7 @@ class DeviceSpans {
  private:
   SpanTimes* const spans_;
   const cudaStream_t stream_;
+  const absl::FunctionRef<Status(cudaEvent_t)> wait_;
   cudaEvent_t begin_ = nullptr;
   cudaEvent_t end_ = nullptr;
 };

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "compositions/device/device_executors.h"
+#include "compositions/device/device_io.h"
 #include "compositions/device/device_select.h"
 #include "compositions/device/device_slot.h"
 #include "compositions/device/device_spans.h"
@@ -64,34 +65,8 @@ class PeerExecutor final : public Executor {
   const std::shared_ptr<void> group_;  // the PeerRank
 };
 
-kernels::CandidateArrays InputOf(const Problem& problem, const sparsesel_io& io) {
-  kernels::CandidateArrays input;
-  input.scores = reinterpret_cast<const uint32_t*>(io.scores);
-  input.ids = io.ids;
-  input.counts = io.counts;
-  input.row_starts = io.row_starts;
-  input.score_stride = io.score_stride;
-  input.id_stride = io.id_stride;
-  input.score_row_length = problem.score_row_length;
-  input.candidates = problem.candidates;
-  input.positions = problem.input_kind == SPARSESEL_INPUT_POSITIONS;
-  input.id_map = problem.id_map;
-  return input;
-}
-
-// The outputs, of which `row` is the first to be written.
 kernels::AnswerOutput PeerExecutor::OutputFrom(const PeerTile& tile, int64_t row) const {
-  const sparsesel_io& io = *tile.io;
-  kernels::AnswerOutput output;
-  output.ids = io.out_ids + row * io.out_id_stride;
-  output.id_stride = io.out_id_stride;
-  if (io.out_scores != nullptr) {
-    output.score_bits = reinterpret_cast<uint32_t*>(io.out_scores) + row * io.out_score_stride;
-    output.score_stride = io.out_score_stride;
-  }
-  if (io.out_counts != nullptr) output.counts = io.out_counts + row;
-  output.k = job().problem.k;
-  return output;
+  return OutputOf(job().problem, *tile.io, row);
 }
 
 Status PeerExecutor::Await(const PeerTile& tile, kernels::PeerPhase phase) const {
@@ -139,15 +114,9 @@ Status PeerExecutor::Exchange(const PeerTile& tile, DeviceSpans& spans) const {
 Status PeerExecutor::SelectInPlace(const PeerTile& tile, DeviceSpans& spans) const {
   const TraceRange range("select", tile.rows.rows);
   const kernels::PeerRows& rows = tile.rows;
-  RowRange selected{0, rows.rows};
-  int64_t place = rows.begin;
-  if (!job().everywhere()) {
-    const RowRange own = OwnedRows(rows.deal_rows, job().world, job().rank);
-    selected = {std::clamp(own.begin - rows.begin, 0, rows.rows),
-                std::clamp(own.end - rows.begin, 0, rows.rows)};
-    place = rows.begin + selected.begin - own.begin;
-  }
-  const kernels::AnswerOutput output = OutputFrom(tile, place);
+  const RowRange selected =
+      job().everywhere() ? RowRange{0, rows.rows} : RowsOfOwner(job(), rows, job().rank);
+  const kernels::AnswerOutput output = OutputFrom(tile, OutputRow(job(), rows, selected));
   SPARSESEL_RETURN_IF_ERROR(plan_.select.Launch(tile.memory, rows, selected, output, tile.stream));
   SPARSESEL_RETURN_IF_ERROR(
       CudaStatus(kernels::LaunchEmptyOnFailure(tile.end, selected.size(), output,
@@ -195,11 +164,7 @@ Status PeerExecutor::Execute(const Call& call, const Slot& slot, SpanTimes* span
   SPARSESEL_RETURN_IF_ERROR(CudaStatus(on.error(), "cudaSetDevice"));
   SPARSESEL_RETURN_IF_ERROR(PeerGroupTable()->state(group_.get()));
   const auto stream = static_cast<cudaStream_t>(call.stream);
-  if (stream == nullptr || stream == cudaStreamLegacy) {
-    return Status::Error(SPARSESEL_INVALID_ARGUMENT,
-                         "the legacy stream cannot be used: it would make ranks wait for each "
-                         "other's kernels");
-  }
+  SPARSESEL_RETURN_IF_ERROR(RefuseLegacyStream(stream));
   SPARSESEL_RETURN_IF_ERROR(KeepForCapture(slot, stream));
   PeerTile tile;
   tile.io = &call.io;
@@ -213,15 +178,10 @@ Status PeerExecutor::Execute(const Call& call, const Slot& slot, SpanTimes* span
   tile.header = {static_cast<uint32_t>(what ^ (what >> 32)),
                  static_cast<uint32_t>(call.message.rows)};
   tile.input = InputOf(job().problem, call.io);
-  tile.rows.active_rows = call.io.active_rows;
   tile.stream = stream;
   DeviceSpans clock(spans, stream);
   for (int32_t begin = 0; begin < call.io.rows; begin += layout().step) {
-    tile.rows.begin = begin;
-    tile.rows.rows = std::min(layout().step, call.io.rows - begin);
-    // With rows everywhere, each tile is dealt by itself; else ownership is that of the whole call.
-    tile.rows.deal_begin = job().everywhere() ? begin : 0;
-    tile.rows.deal_rows = job().everywhere() ? tile.rows.rows : call.io.rows;
+    tile.rows = TileRows(job(), call.io, begin, layout().step);
     if (plan_.fused) {
       SPARSESEL_RETURN_IF_ERROR(RunFused(tile, clock));
       continue;
@@ -266,9 +226,12 @@ Status MakePeerExecutor(const Comm& comm, const Job& job, int32_t capacity,
   } else {
     config = ChooseSelect(device, shape, plan.shared);
   }
-  SPARSESEL_RETURN_IF_ERROR(FitDeviceLayout(job, capacity, prefix, plan.owner && job.everywhere(),
-                                            SelectScratchBytes(job, device, shape, config),
-                                            &plan.select.layout));
+  DeviceParts parts;
+  parts.inbox = true;
+  parts.prefix = prefix;
+  parts.answers = plan.owner && job.everywhere();
+  parts.scratch_bytes = SelectScratchBytes(job, device, shape, config);
+  SPARSESEL_RETURN_IF_ERROR(FitDeviceLayout(job, capacity, parts, &plan.select.layout));
   int32_t resident = 0;
   SPARSESEL_RETURN_IF_ERROR(CudaStatus(kernels::PeerResidentBlocks(&resident), "occupancy"));
   plan.blocks = std::max(1, resident / ranks);
