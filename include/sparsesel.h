@@ -44,7 +44,7 @@
  * if its position is at or beyond the row's count or its id is negative.
  * 11. Device groups run on the device of the comm; the caller's current device is left as it was.
  * 12. Callbacks may be called from any thread that is inside a library call, never from a thread of
- *     the library's own (it has none). They must not call back into the library and must not throw.
+ *     the library's own. They must not call back into the library and must not throw.
  *
  * Every status can be returned by any function for these reasons, not repeated below:
  * INVALID_ARGUMENT (a NULL, stale or ill-sized argument), OUT_OF_MEMORY, INTERNAL.
@@ -228,7 +228,9 @@ enum {                                    /* transports */
        SPARSESEL_TRANSPORT_MPI = 4,       /* host memory; UNSUPPORTED in this version */
        SPARSESEL_TRANSPORT_PEER =
            5, /* device memory, direct stores between GPUs or ranks of a GPU */
-       SPARSESEL_TRANSPORT_NCCL = 6 /* device memory; UNSUPPORTED in this version */
+       SPARSESEL_TRANSPORT_NCCL = 6 /* device memory, a GPU per rank, on any hosts; NCCL 2.19 or a
+                                       later 2.x is loaded at run time. Rows must be equal on all
+                                       ranks: NCCL cannot tell, and hangs or mixes up data */
 };
 
 /* How to join a group. Since 0.1. */
@@ -245,8 +247,12 @@ typedef struct sparsesel_comm_options {
   uint64_t steady_timeout;       /* ns for one execute, on devices for each wait in it; 0 is 30 s */
   sparsesel_bootstrap bootstrap; /* comm_create: required when world_size > 1 */
   const sparsesel_transport* custom; /* comm_create: for SPARSESEL_TRANSPORT_CUSTOM */
-  void* borrowed_communicator;       /* an ncclComm_t; UNSUPPORTED in this version */
-  void* nccl_library;                /* a dlopen handle of NCCL; UNSUPPORTED in this version */
+  void* borrowed_communicator; /* comm_create with NCCL: a blocking ncclComm_t of the same rank,
+                                  world and device, on all ranks or none; borrowed until
+                                  everything made from the comm and every graph that captured it
+                                  is gone; never aborted or destroyed */
+  void* nccl_library;          /* a dlopen handle of NCCL, for SPARSESEL_TRANSPORT_NCCL; NULL is
+                                  libnccl.so.2; required if the process has another copy */
   sparsesel_allocator allocator;
   sparsesel_logger logger;
   sparsesel_clock clock;
@@ -266,7 +272,9 @@ SPARSESEL_API void sparsesel_comm_options_init(sparsesel_comm_options* options);
  * `options` may be NULL. Not collective; blocks on no peer; may not be captured; any thread.
  * Ownership: release each comm. world: 1 .. 64.
  * UNSUPPORTED: a transport that local groups do not have, or device memory in a build without CUDA.
- * UNAVAILABLE: device ranks that cannot all run at once, or no CUDA device. Since 0.1. */
+ * UNAVAILABLE: device ranks that cannot all run at once, or no CUDA device; with NCCL also two
+ * ranks on one device, no NCCL that serves, or one that cannot connect them. TIMEOUT: NCCL's
+ * start-up did not end within the limit. Since 0.1. */
 SPARSESEL_API sparsesel_status sparsesel_comm_create_local(int32_t world,
                                                            const sparsesel_comm_options* options,
                                                            sparsesel_comm** comms,
@@ -274,12 +282,13 @@ SPARSESEL_API sparsesel_status sparsesel_comm_create_local(int32_t world,
 
 /* Joins a group whose ranks may be anywhere. Collective over options->bootstrap; blocks until every
  * rank has joined or the start-up limit is over; may not be captured; any thread.
- * On device memory the ranks are processes of one machine, or several ranks of a process; a rank's
- * device is `devices[0]`. The bootstrap brings them together, then data moves between the devices.
- * Ownership: release the comm; callbacks and their contexts are borrowed until everything made from
- * it is gone, the allocator until the last graph that captured it is.
+ * On device memory the ranks are processes of one machine, or several ranks of a process, with NCCL
+ * on any machines; a rank's device is `devices[0]`. The bootstrap brings them together, then data
+ * moves between the devices. Ownership: release the comm; callbacks and their contexts are borrowed
+ * until everything made from it is gone, the allocator until the last graph that captured it is.
  * UNSUPPORTED: as comm_create_local. UNAVAILABLE, naming a rank: as comm_create_local; device ranks
- * on different machines or kinds of device, or that cannot map each other's memory. TIMEOUT,
+ * of the peer transport on different machines or kinds of device, or that cannot map each other's
+ * memory. INVALID_ARGUMENT: also a borrowed communicator of another rank, world or device. TIMEOUT,
  * PEER_FAILED, MISMATCH: convention 8. Since 0.1. */
 SPARSESEL_API sparsesel_status sparsesel_comm_create(const sparsesel_comm_options* options,
                                                      sparsesel_comm** comm, sparsesel_error* error);
@@ -306,12 +315,13 @@ SPARSESEL_API sparsesel_status sparsesel_comm_status(const sparsesel_comm* comm,
                                                      sparsesel_error* error);
 
 /* Ends the group: every rank's waiting and later calls return ABORTED (on ranks that cannot be
- * told, TIMEOUT by their limit). Idempotent. Not collective; never blocks; any thread. Since 0.1.
- */
+ * told, TIMEOUT by their limit). A borrowed communicator is its owner's to abort. Idempotent. Not
+ * collective; never blocks; any thread. Since 0.1. */
 SPARSESEL_API sparsesel_status sparsesel_comm_abort(sparsesel_comm* comm, sparsesel_error* error);
 
 /* Changes the limits, 0 keeps one. Holds for later calls, and for replays of graphs captured
- * before. Not collective; never blocks; any thread. Since 0.1. */
+ * before, but on NCCL, whose kernels know no limit. Not collective; never blocks; any thread. Since
+ * 0.1. */
 SPARSESEL_API sparsesel_status sparsesel_comm_set_timeouts(sparsesel_comm* comm,
                                                            uint64_t startup_timeout,
                                                            uint64_t steady_timeout,
@@ -694,8 +704,9 @@ SPARSESEL_API sparsesel_status sparsesel_plan_import_decision(sparsesel_plan* pl
  * the rank at fault; on device memory pointers and strides are refused on this rank alone, and a
  * position or id out of range becomes absent and sets the status word. MISMATCH: ranks differ in
  * binding, rows or tag, on host memory also in sequence or active rows; on device memory that ends
- * the group. TIMEOUT, PEER_FAILED, ABORTED: the group has failed, and so do all later executes.
- * After any of these the outputs are unspecified, or -1 where a device wait expired. Since 0.1. */
+ * the group; NCCL compares nothing, so ranks that differ hang or mix up their data. TIMEOUT,
+ * PEER_FAILED, ABORTED: the group has failed, and so do all later executes. After any of these the
+ * outputs are unspecified, or -1 where a device wait of the peer transport expired. Since 0.1. */
 SPARSESEL_API sparsesel_status sparsesel_execute(sparsesel_binding* binding, const sparsesel_io* io,
                                                  void* stream, sparsesel_error* error);
 

@@ -9,6 +9,7 @@
 #include "sparsesel.h"
 #include "stages/variant.h"
 #include "transport/device_group.h"
+#include "transport/nccl_library.h"
 
 namespace sparsesel {
 namespace {
@@ -19,13 +20,24 @@ constexpr bool kHasCuda = true;
 constexpr bool kHasCuda = false;
 #endif
 
-void WriteTransport(const char* name, const char* memory, const char* obstacle, JsonWriter* json) {
+void WriteTransport(const char* name, const char* memory, const char* obstacle, JsonWriter* json,
+                    const std::string& version = {}) {
   json->BeginObject();
   json->Member("name", name);
   json->Member("memory", memory);
+  if (!version.empty()) json->Member("version", version);
   json->Member("available", obstacle == nullptr);
   if (obstacle != nullptr) json->Member("reason", obstacle);
   json->EndObject();
+}
+
+// NCCL is told of where it is, even without a device for it to serve.
+void WriteNccl(const char* no_devices, JsonWriter* json) {
+  NcclLibrary library;
+  const Status found = kHasCuda ? LoadNccl(nullptr, &library) : Status();
+  const char* const obstacle = found.ok() ? no_devices : found.text();
+  WriteTransport("nccl", "device", obstacle, json,
+                 library.version == 0 ? "" : NcclVersionText(library.version));
 }
 
 void WriteTransports(const char* no_devices, JsonWriter* json) {
@@ -35,7 +47,7 @@ void WriteTransports(const char* no_devices, JsonWriter* json) {
   WriteTransport("bootstrap", "host", nullptr, json);
   WriteTransport("mpi", "host", "not offered by this version", json);
   WriteTransport("peer", "device", no_devices, json);
-  WriteTransport("nccl", "device", "not offered by this version", json);
+  WriteNccl(no_devices, json);
   json->EndArray();
 }
 

@@ -60,7 +60,9 @@ void PrintTransports(const Json& transports) {
     table.AddColumn(title, Table::Align::kLeft);
   }
   for (const Json& entry : transports) {
-    table.AddRow({entry.value("name", ""), entry.value("memory", ""),
+    const std::string version = entry.value("version", "");
+    table.AddRow({entry.value("name", "") + (version.empty() ? "" : " " + version),
+                  entry.value("memory", ""),
                   entry.value("available", false) ? "yes" : "no: " + entry.value("reason", "")});
   }
   std::printf("\n%s", table.ToString().c_str());

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "comm/comm.h"
+#include "contract/environment.h"
 #include "transport/bounded_call.h"
 
 namespace sparsesel {
@@ -23,12 +24,8 @@ void AbortApart(const NcclLibrary& library, NcclHandle handle) {
 }  // namespace
 
 NcclCommunicator::NcclCommunicator(const NcclLibrary& library, NcclHandle handle, bool owned,
-                                   const Environment& environment, uint64_t release_limit)
-    : library_(library),
-      owned_(owned),
-      environment_(environment),
-      release_limit_(release_limit),
-      handle_(handle) {}
+                                   uint64_t release_limit)
+    : library_(library), owned_(owned), release_limit_(release_limit), handle_(handle) {}
 
 NcclCommunicator::~NcclCommunicator() {
   NcclOpaque* const handle = handle_.exchange(nullptr);
@@ -36,10 +33,8 @@ NcclCommunicator::~NcclCommunicator() {
   try {
     const NcclLibrary library = library_;
     const BoundedCall call([library, handle] { (void)library.comm_destroy(handle); });
-    const int64_t deadline = DeadlineAfter(environment_.Now(), release_limit_);
-    if (call.Wait(environment_, deadline, [] { return false; })) return;
-    environment_.Log(SPARSESEL_LOG_WARNING,
-                     "ncclCommDestroy did not return within the limit, and goes on by itself");
+    const Environment machine;
+    (void)call.Wait(machine, DeadlineAfter(machine.Now(), release_limit_), [] { return false; });
   } catch (const std::exception&) {
     return;  // lost, as in AbortApart
   }

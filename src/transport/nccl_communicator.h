@@ -14,7 +14,6 @@
 #include <vector>
 
 #include "absl/functional/function_ref.h"
-#include "contract/environment.h"
 #include "contract/status.h"
 #include "transport/nccl_library.h"
 
@@ -22,10 +21,11 @@ namespace sparsesel {
 
 class NcclCommunicator {
  public:
-  // `owned`: it is destroyed with this object, waiting for that up to `release_limit` ns. Else it
-  // is the caller's, and neither aborted nor destroyed.
+  // `owned`: it is destroyed with this object, waiting for that up to `release_limit` ns of the
+  // machine's clock, since it may go on a thread that no callback may be called from. Else it is
+  // the caller's, and neither aborted nor destroyed.
   NcclCommunicator(const NcclLibrary& library, NcclHandle handle, bool owned,
-                   const Environment& environment, uint64_t release_limit);
+                   uint64_t release_limit);
   ~NcclCommunicator();
   NcclCommunicator(const NcclCommunicator&) = delete;
   NcclCommunicator& operator=(const NcclCommunicator&) = delete;
@@ -50,7 +50,6 @@ class NcclCommunicator {
 
   const NcclLibrary library_;
   const bool owned_;
-  const Environment environment_;
   const uint64_t release_limit_;
   std::mutex mutex_;  // held while NCCL is called
   std::atomic<NcclHandle> handle_;

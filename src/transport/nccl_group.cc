@@ -88,20 +88,20 @@ Status MakeNcclCommunicator(Comm& comm, std::shared_ptr<NcclCommunicator>* commu
   std::shared_ptr<NcclCommunicator> made;
   local = Guarded([&]() -> Status {
     const auto place = std::make_shared<std::shared_ptr<NcclCommunicator>>();
-    const Status called = CallBounded(
-        rank, deadline, "ncclCommInitRank",
-        [place, id = ids[0], library = rank.library, r = rank.rank, world = rank.world,
-         device = rank.device, enter = rank.enter_device, environment = rank.environment,
-         limit = rank.steady_timeout.load(), family = rank.family]() -> Status {
-          SPARSESEL_RETURN_IF_ERROR(enter(device));
-          NcclHandle handle = nullptr;
-          SPARSESEL_RETURN_IF_ERROR(NcclStatus(library,
-                                               library.comm_init_rank(&handle, world, id, r),
-                                               SPARSESEL_UNAVAILABLE, "ncclCommInitRank"));
-          *place = std::make_shared<NcclCommunicator>(library, handle, true, environment, limit);
-          family->Add(*place);
-          return {};
-        });
+    const Status called =
+        CallBounded(rank, deadline, "ncclCommInitRank",
+                    [place, id = ids[0], library = rank.library, r = rank.rank, world = rank.world,
+                     device = rank.device, enter = rank.enter_device,
+                     limit = rank.steady_timeout.load(), family = rank.family]() -> Status {
+                      SPARSESEL_RETURN_IF_ERROR(enter(device));
+                      NcclHandle handle = nullptr;
+                      SPARSESEL_RETURN_IF_ERROR(
+                          NcclStatus(library, library.comm_init_rank(&handle, world, id, r),
+                                     SPARSESEL_UNAVAILABLE, "ncclCommInitRank"));
+                      *place = std::make_shared<NcclCommunicator>(library, handle, true, limit);
+                      family->Add(*place);
+                      return {};
+                    });
     if (called.ok()) made = *place;
     return called;
   });

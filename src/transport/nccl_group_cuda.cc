@@ -126,8 +126,8 @@ Status InitAll(const std::vector<std::shared_ptr<NcclRank>>& ranks, const CommOp
                                          SPARSESEL_UNAVAILABLE, "ncclCommInitRank"));
     for (size_t r = 0; r < ranks.size(); ++r) {
       NcclRank& rank = *ranks[r];
-      rank.communicator = std::make_shared<NcclCommunicator>(library, handles[r], true,
-                                                             rank.environment, rank.steady_timeout);
+      rank.communicator =
+          std::make_shared<NcclCommunicator>(library, handles[r], true, rank.steady_timeout);
       rank.family->Add(rank.communicator);
     }
     return {};
@@ -189,8 +189,8 @@ Status MakeNcclMember(int32_t rank, int32_t world, const CommOptions& options,
   control->ended = [family = made->family] { return family->AsyncError(); };
   made->control_self = control;
   if (handle != nullptr) {
-    made->communicator = std::make_shared<NcclCommunicator>(
-        library, handle, false, made->environment, options.steady_timeout);
+    made->communicator =
+        std::make_shared<NcclCommunicator>(library, handle, false, options.steady_timeout);
     made->family->Add(made->communicator);
   }
   *comm = MakeComm(made, options);

@@ -158,7 +158,7 @@ TEST_CASE("a borrowed communicator is neither aborted nor destroyed") {
   NcclHandle borrowed = nullptr;
   REQUIRE(rank.library.comm_init_rank(&borrowed, 1, NcclUniqueId{}, 0) == kNcclSuccess);
   {
-    NcclCommunicator communicator(rank.library, borrowed, false, {}, kLimit);
+    NcclCommunicator communicator(rank.library, borrowed, false, kLimit);
     communicator.Abort();
     communicator.Abort(true);
     CHECK(communicator.Use("nothing", [](const auto&, NcclHandle) { return kNcclSuccess; }).ok());

@@ -1,5 +1,3 @@
-#include <algorithm>
-
 #include "compositions/device/device_layout.h"
 #include "contract/ownership.h"
 

@@ -10,6 +10,7 @@
 #include "compositions/device/device_select.h"
 #include "compositions/device/device_spans.h"
 #include "compositions/device/nccl_slot.h"
+#include "contract/trace.h"
 #include "kernels/answers.h"
 #include "kernels/byte_floats.h"
 #include "kernels/pack.h"
@@ -86,6 +87,7 @@ class NcclExecutor final : public Executor {
 
 // This rank's rows to where they stand among all ranks' lists, so that they need not be copied.
 Status NcclExecutor::Pack(const NcclTile& tile) const {
+  const TraceRange range("pack", tile.rows.rows);
   kernels::PackArgs args;
   args.input = tile.input;
   args.active_rows = tile.rows.active_rows;
@@ -99,6 +101,7 @@ Status NcclExecutor::Pack(const NcclTile& tile) const {
 
 Status NcclExecutor::Exchange(const NcclTile& tile) const {
   static_assert(sizeof(Record) == sizeof(uint64_t));
+  const TraceRange range("exchange", tile.rows.rows);
   const int32_t world = job().world;
   const int32_t rank = job().rank;
   const auto longest = static_cast<size_t>(job().longest);
@@ -132,6 +135,7 @@ Status NcclExecutor::Exchange(const NcclTile& tile) const {
 }
 
 Status NcclExecutor::SelectInPlace(const NcclTile& tile) const {
+  const TraceRange range("select", tile.rows.rows);
   const RowRange selected =
       job().everywhere() ? RowRange{0, tile.rows.rows} : RowsOfOwner(job(), tile.rows, job().rank);
   return plan_.select.Launch(
@@ -226,6 +230,7 @@ Status NcclExecutor::SumAnswers(const NcclTile& tile, DeviceSpans& spans) const 
 }
 
 Status NcclExecutor::SelectAndReplicate(const NcclTile& tile, DeviceSpans& spans) const {
+  const TraceRange range("select, replicate", tile.rows.rows);
   SPARSESEL_RETURN_IF_ERROR(plan_.replicate == Replicate::kAllGather ? GatherAnswers(tile, spans)
                                                                      : SumAnswers(tile, spans));
   return spans.End(Stage::kReplicate);
