@@ -68,7 +68,10 @@ __device__ __noinline__ void FailPeers(const PeerEnd& end, uint32_t status, int3
     __threadfence_system();
     host->failure = status;
   }
-  const int32_t kind = status == SPARSESEL_ABORTED ? SPARSESEL_ABORTED : SPARSESEL_PEER_FAILED;
+  // Whoever waits for a rank that has only waited itself hears that a peer failed; an abort and a
+  // mismatch are everybody's.
+  const bool shared = status == SPARSESEL_ABORTED || status == SPARSESEL_MISMATCH;
+  const int32_t kind = shared ? static_cast<int32_t>(status) : SPARSESEL_PEER_FAILED;
   for (int32_t peer = 0; tell && peer < end.world; ++peer) {
     if (peer == end.rank) continue;
     *const_cast<volatile uint32_t*>(&end.ranks[peer]->told) = PeerFailure(kind, rank);

@@ -120,6 +120,11 @@ __global__ void __launch_bounds__(kThreads)
 
 }  // namespace
 
+cudaError_t PrepareRestore() {
+  cudaFuncAttributes attributes;
+  return cudaFuncGetAttributes(&attributes, RestoreKernel);
+}
+
 cudaError_t LaunchRestore(const RestoreArgs& args, cudaStream_t stream) {
   if (args.rows <= 0) return cudaSuccess;
   const int32_t longest =

@@ -27,6 +27,8 @@ struct RestoreArgs {
   // is looked up.
   uint32_t* sources = nullptr;
 };
+// Call once per device before capturing.
+cudaError_t PrepareRestore();
 cudaError_t LaunchRestore(const RestoreArgs& args, cudaStream_t stream);
 
 // Reorders each row's first `selected` slots by ascending id. Equal ids go by source if sources are

@@ -120,6 +120,8 @@ cudaError_t PrepareSampled(const SelectDevice& device);
 // turn over the blocks that the workspace holds. `radix`: the variant when no other supports a
 // shape.
 bool RadixSupports(const SelectShape& shape);
+// Call once per device before capturing.
+cudaError_t PrepareRadix();
 // Enough for as many rows at once as the device can run, or for all.
 size_t RadixWorkspaceBytes(const SelectDevice& device, const SelectShape& shape);
 // `workspace` is aligned to 16 bytes; `workspace_bytes` at least RadixWorkspaceBytes({1 row, ...}).

@@ -145,6 +145,12 @@ cudaError_t Launch(const SelectDevice& device, const Input& input, int32_t lists
 
 }  // namespace
 
+cudaError_t PrepareRadix() {
+  cudaFuncAttributes attributes;
+  const cudaError_t error = cudaFuncGetAttributes(&attributes, RadixKernel<RecordInput>);
+  return error == cudaSuccess ? cudaFuncGetAttributes(&attributes, RadixKernel<SplitInput>) : error;
+}
+
 bool RadixSupports(const SelectShape& shape) {
   return shape.rows >= 0 && shape.rows <= kMaxRows && shape.lists >= 1 &&
          shape.lists <= kMaxLists && shape.length >= 0 && shape.length <= kMaxLength &&

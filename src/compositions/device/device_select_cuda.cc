@@ -91,6 +91,8 @@ Status PrepareSelectKernels(int32_t ordinal, const kernels::SelectDevice& device
   if (std::find(prepared.begin(), prepared.end(), ordinal) != prepared.end()) return {};
   SPARSESEL_RETURN_IF_ERROR(CudaStatus(kernels::PrepareSampled(device), "PrepareSampled"));
   SPARSESEL_RETURN_IF_ERROR(CudaStatus(kernels::PrepareFused(device), "PrepareFused"));
+  SPARSESEL_RETURN_IF_ERROR(CudaStatus(kernels::PrepareRadix(), "PrepareRadix"));
+  SPARSESEL_RETURN_IF_ERROR(CudaStatus(kernels::PrepareRestore(), "PrepareRestore"));
   SPARSESEL_RETURN_IF_ERROR(CudaStatus(kernels::PrepareIdOrder(), "PrepareIdOrder"));
   SPARSESEL_RETURN_IF_ERROR(CudaStatus(kernels::PreparePack(), "PreparePack"));
   SPARSESEL_RETURN_IF_ERROR(CudaStatus(kernels::PrepareAnswers(), "PrepareAnswers"));

@@ -313,7 +313,8 @@ TEST_CASE("device failures: a skipped execute is noticed", "[device]") {
   }
 }
 
-TEST_CASE("device failures: two bindings in one workspace that meet are a mismatch", "[device]") {
+// Or they miss each other, where the second took larger memory, and end by the limit.
+TEST_CASE("device failures: two bindings in one workspace that meet end the group", "[device]") {
   const Group group(2, ShortLimits(20 * kSecond, 2 * kSecond));
   std::vector<sparsesel_workspace*> workspaces(2, nullptr);
   REQUIRE(AllOk(OnEveryRank(2, [&](int32_t rank, sparsesel_error* error) {
@@ -332,7 +333,8 @@ TEST_CASE("device failures: two bindings in one workspace that meet are a mismat
     const Results results = Finish(arrays, group.streams());
     INFO(Describe(results.outcomes));
     for (const Outcome& outcome : results.outcomes) {
-      CHECK((outcome.status == SPARSESEL_MISMATCH || outcome.status == SPARSESEL_PEER_FAILED));
+      CHECK((outcome.status == SPARSESEL_MISMATCH || outcome.status == SPARSESEL_TIMEOUT ||
+             outcome.status == SPARSESEL_PEER_FAILED));
     }
     for (const RankOutput& output : results.ranks) CHECK(IsEmpty(output));
   }
