@@ -50,7 +50,7 @@ Status TimePeerTrain(const Comm& comm, const Executor& executor, const Slot& slo
 // How ranks come together in the stream before a sample, so that what follows begins on all of them
 // when the last has come; and how one waits until its stream is idle.
 struct TrainMeeting {
-  Status (*meet)(const Slot& slot);
+  Status (*meet)(const Comm& comm, const Slot& slot, int64_t deadline);
   Status (*await)(const Slot& slot, int64_t deadline);
 };
 // As Backend::time_train: the train is captured once, and replayed.

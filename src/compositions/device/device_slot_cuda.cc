@@ -82,8 +82,15 @@ Status CaptureTrain(const Executor& executor, const Slot& slot, int32_t length, 
   return CudaStatus(cudaGraphUpload(train->graph, device.stream), "cudaGraphUpload");
 }
 
-// By a step of the exchange that has headers and nothing else.
-Status MeetOnDevice(const Slot& slot) {
+// By a step of the exchange that has headers and nothing else. Ranks of one process come together
+// on the host before: a rank that captures its train may wait for the device to be idle, and must
+// not find another's kernel there that waits for it.
+Status MeetOnDevice(const Comm& comm, const Slot& slot, int64_t deadline) {
+  const PeerRank& rank = RankOf(comm);
+  if (rank.elsewhere == 0) {
+    SPARSESEL_RETURN_IF_ERROR(
+        rank.control_table->control_all_gather(rank.control.get(), nullptr, nullptr, 0, deadline));
+  }
   static constexpr int32_t kNoCandidates[kMaxWorld] = {};
   const DeviceSlot& device = DeviceOf(slot);
   SPARSESEL_RETURN_IF_ERROR(CudaStatus(
@@ -177,7 +184,7 @@ Status TimeDeviceTrain(const TrainMeeting& meeting, const Comm& comm, const Exec
   if (train.graph == nullptr) {
     SPARSESEL_RETURN_IF_ERROR(CaptureTrain(executor, slot, length, *call, &train));
   }
-  SPARSESEL_RETURN_IF_ERROR(meeting.meet(slot));
+  SPARSESEL_RETURN_IF_ERROR(meeting.meet(comm, slot, call->deadline));
   ++call->message.sequence;
   SPARSESEL_RETURN_IF_ERROR(
       CudaStatus(cudaEventRecord(train.begin, device.stream), "cudaEventRecord"));

@@ -84,7 +84,7 @@ Status WarmUp(NcclRank& rank, const Warming& warming, size_t bytes, int64_t dead
 }
 
 // The ranks meet on the device: an all-reduce ends on all at about the same time.
-Status Meet(const Slot& slot) {
+Status Meet(const Comm&, const Slot& slot, int64_t) {
   NcclSlot& nccl = NcclOf(slot);
   std::byte* const word = slot.memory->data();  // holds nothing between executes
   return UseNccl(*nccl.rank, *nccl.communicator, "ncclAllReduce",
