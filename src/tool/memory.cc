@@ -29,7 +29,9 @@ const Memory& HostMemory() {
         return Result();
       },
       [](void*) {},
-      [](void*, const std::function<Result()>& launch) { return launch(); },
+      [](void*, const std::function<Result()>& launch, const std::function<void()>&) {
+        return launch();
+      },
   };
   return memory;
 }

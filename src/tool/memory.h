@@ -28,8 +28,10 @@ struct Memory {
   Result (*make_stream)(void** stream);
   void (*release_stream)(void* stream);
   // Runs what `launch` puts into the stream, and waits for its end: on GPUs captured into a graph
-  // and replayed.
-  Result (*replay)(void* stream, const std::function<Result()>& launch);
+  // and replayed. There `meet` is called in between, whether or not capturing went well: making a
+  // graph may wait for the device, where no other rank may wait for this one yet.
+  Result (*replay)(void* stream, const std::function<Result()>& launch,
+                   const std::function<void()>& meet);
 };
 
 // Null if this build has no such device; `device` as in Job.

@@ -43,10 +43,14 @@ Result Capture(cudaStream_t stream, const std::function<Result()>& launch,
   return result;
 }
 
-Result Replay(void* stream, const std::function<Result()>& launch) {
+Result Replay(void* stream, const std::function<Result()>& launch,
+              const std::function<void()>& meet) {
   const auto own = static_cast<cudaStream_t>(stream);
   cudaGraphExec_t executable = nullptr;
   Result result = Capture(own, launch, &executable);
+  if (result.ok()) result = Checked(cudaGraphUpload(executable, own), "cudaGraphUpload");
+  if (result.ok()) result = Checked(cudaStreamSynchronize(own), "cudaGraphUpload");
+  meet();
   if (result.ok()) result = Checked(cudaGraphLaunch(executable, own), "cudaGraphLaunch");
   if (result.ok()) result = Checked(cudaStreamSynchronize(own), "the replay");
   if (executable != nullptr) (void)cudaGraphExecDestroy(executable);

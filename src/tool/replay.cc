@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <barrier>
 
 namespace sparsesel_tool {
 namespace {
@@ -14,6 +15,18 @@ int64_t CountWrong(const std::vector<int32_t>& ids, const int32_t* expected) {
   return wrong;
 }
 
+// A rank that is done, or has failed, is waited for no more.
+class Leaving {
+ public:
+  explicit Leaving(std::barrier<>* ranks) : ranks_(ranks) {}
+  ~Leaving() { ranks_->arrive_and_drop(); }
+  Leaving(const Leaving&) = delete;
+  Leaving& operator=(const Leaving&) = delete;
+
+ private:
+  std::barrier<>* const ranks_;
+};
+
 }  // namespace
 
 Result Replay(const Group& group, const Placed& placed, int32_t dataset_rows, const Truth& truth,
@@ -21,9 +34,12 @@ Result Replay(const Group& group, const Placed& placed, int32_t dataset_rows, co
               const std::vector<Binding>& bindings, ReplayCount* count) {
   std::atomic<int64_t> wrong{0};
   std::atomic<int64_t> compared{0};
+  std::barrier<> ranks(group.world());
   const Result result = group.Run([&](int32_t rank) -> Result {
+    const Leaving leaving(&ranks);
     if (Result r = placed.Use(rank); !r.ok()) return r;
     void* const stream = placed.stream(rank);
+    const auto meet = [&] { ranks.arrive_and_wait(); };
     std::vector<int32_t> out;
     for (const int32_t capacity : capacities) {
       const int32_t rows = std::min(capacity, dataset_rows);
@@ -40,7 +56,7 @@ Result Replay(const Group& group, const Placed& placed, int32_t dataset_rows, co
               sparsesel_execute(bindings[static_cast<size_t>(rank)].get(), &io, stream, &error);
           return LibraryResult("execute", status, error);
         };
-        if (Result r = placed.memory().replay(stream, launch); !r.ok()) return r;
+        if (Result r = placed.memory().replay(stream, launch, meet); !r.ok()) return r;
         if (Result r = placed.memory().copy_out(out.data(), io.out_ids, bytes); !r.ok()) return r;
         wrong += CountWrong(out, truth.ids.data() + int64_t{first} * k);
         compared += rows;
