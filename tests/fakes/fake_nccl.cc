@@ -2,6 +2,7 @@
 // FAKE_LACKS_SEND leaves a function out.
 #include "fakes/fake_nccl.h"
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <thread>
@@ -16,7 +17,10 @@ namespace {
 struct Communicator {
   int32_t ranks;
   int32_t rank;
+  Communicator* next = nullptr;
 };
+
+std::atomic<Communicator*> aborted_communicators;
 
 struct Id {
   char internal[128];
@@ -39,7 +43,7 @@ EXPORT int ncclGetUniqueId(Id* id) {
 EXPORT int ncclCommInitRank(Communicator** comm, int ranks, Id, int rank) {
   if (fake_nccl.hang_init == rank) Hang();
   if (fake_nccl.fail_init == rank) return 2;
-  *comm = new Communicator{ranks, rank};
+  *comm = new Communicator{.ranks = ranks, .rank = rank};
   ++fake_nccl.made;
   return 0;
 }
@@ -49,8 +53,11 @@ EXPORT int ncclCommDestroy(Communicator* comm) {
   ++fake_nccl.destroyed;
   return 0;
 }
-// Ends what hangs in the communicator, as NCCL's does. Its memory stays, for a call that is inside.
-EXPORT int ncclCommAbort(Communicator*) {
+// Ends what hangs in the communicator, as NCCL's does. It is kept, for a call that is inside.
+EXPORT int ncclCommAbort(Communicator* comm) {
+  comm->next = aborted_communicators;
+  while (!aborted_communicators.compare_exchange_weak(comm->next, comm)) {
+  }
   ++fake_nccl.aborted;
   fake_nccl.let_go = true;
   return 0;

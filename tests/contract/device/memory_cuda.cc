@@ -1,6 +1,7 @@
 // Arrays in the memory of the current device, which all ranks of a test share.
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <mutex>
 
 #include "contract/device/cuda_check.h"
@@ -66,14 +67,18 @@ class StreamPool {
 
 }  // namespace
 
+// cudaFree waits for all that the device does, holding what other threads need to launch: with a
+// rank of one group waiting there for another, that would stop both. So memory is taken and given
+// back in the order of a stream, which waits for nothing else.
 void* TakeMemory(size_t bytes) {
   void* memory = nullptr;
-  CHECK_CUDA(cudaMalloc(&memory, std::max<size_t>(1, bytes)));
+  CHECK_CUDA(cudaMallocAsync(&memory, std::max<size_t>(1, bytes), MemoryStream()));
+  Synchronize(MemoryStream());
   return memory;
 }
 
 // From destructors: what is wrong shows in the next call that is checked.
-void FreeMemory(void* memory) { (void)cudaFree(memory); }
+void FreeMemory(void* memory) { (void)cudaFreeAsync(memory, MemoryStream()); }
 
 void CopyIn(void* to, const void* from, size_t bytes) {
   if (bytes == 0) return;
