@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <span>
 
 #include "comm/comm.h"
 #include "compositions/composition.h"
@@ -25,9 +26,27 @@ struct Call {
   void* stream = nullptr;
 };
 
-// ns spent per stage, added up over the executes that were given it.
+// ns that one execute spent in each stage.
 struct SpanTimes {
   std::array<int64_t, kStages> stage{};
+};
+
+// Told by an execute when it begins and when its stages end; those that it does in tiles end more
+// than once.
+class StageClock {
+ public:
+  virtual ~StageClock() = default;
+  virtual Status Begin(void* stream) = 0;
+  virtual Status End(Stage stage, void* stream) = 0;
+};
+
+// The clock of an execute in a stream; null if nobody wants to know.
+struct Stages {
+  StageClock* clock = nullptr;
+  void* stream = nullptr;
+
+  Status Begin() const { return clock == nullptr ? Status() : clock->Begin(stream); }
+  Status End(Stage stage) const { return clock == nullptr ? Status() : clock->End(stage, stream); }
 };
 
 // Counters of a binding, updated by its executes; read by any thread.
@@ -54,8 +73,8 @@ class Executor {
   virtual size_t workspace_bytes() const = 0;
   virtual size_t peer_visible_bytes() const = 0;
   virtual int32_t tile_rows() const = 0;  // rows handled at once
-  // `spans` may be null. Allocates nothing.
-  virtual Status Execute(const Call& call, const Slot& slot, SpanTimes* spans,
+  // `clock` may be null. Allocates nothing.
+  virtual Status Execute(const Call& call, const Slot& slot, StageClock* clock,
                          ExecuteCounters* counters) const = 0;
   // Proves on this slot that what the composition relies on of its transport holds, at every
   // message size that Execute may use. Collective.
@@ -88,6 +107,9 @@ struct Backend {
   // from call->message.sequence, which is left behind the last one.
   Status (*time_train)(const Comm& comm, const Executor& executor, const Slot& slot, int32_t length,
                        Call* call, double* ns);
+  // The spans of as many executes of one call as there is room for. Sequence numbers as above.
+  Status (*time_spans)(const Comm& comm, const Executor& executor, const Slot& slot, Call* call,
+                       std::span<SpanTimes> executes);
   // Waits until peers have finished with what this rank sent through the slot.
   Status (*drain)(const Slot& slot, int64_t deadline);
 };

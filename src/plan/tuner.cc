@@ -157,7 +157,7 @@ Status Search::Measure(int32_t capacity) {
     const bool lossy = run.code() == SPARSESEL_WRONG_RESULT;
     if (lossy) run = Status();
     double ns = 0;
-    if (run.ok()) run = trials_.Run(executor, capacity, nullptr);
+    if (run.ok()) run = trials_.Run(executor, capacity);
     for (int32_t repeat = 0; repeat < kRepeats && run.ok(); ++repeat) {
       double sample = 0;
       run = trials_.Time(executor, capacity, kTrain, &sample);

@@ -110,7 +110,7 @@ Status Race::CheckTrialInput() {
       if (!states_[c].alive[which]) continue;
       const Executor& executor = *contest.executors[which];
       KeepFirst(Guarded([&] { return trials_.Poison(contest.capacity); }), &local);
-      const Status run = trials_.Run(executor, contest.capacity, nullptr);
+      const Status run = trials_.Run(executor, contest.capacity);
       if (!run.ok()) {
         finding.status = run.code();
         if (!comm_.State().ok()) return run;

@@ -11,7 +11,7 @@
 namespace sparsesel {
 namespace {
 
-constexpr int32_t kSpanRuns = 5;
+constexpr size_t kSpanRuns = 5;
 constexpr const char* kNames[2] = {"replicated", "owner"};
 
 }  // namespace
@@ -44,7 +44,7 @@ void Race::RunHoldouts(size_t c, size_t which, Finding* finding, Status* local) 
               }),
               local);
     KeepFirst(Guarded([&] { return trials_.Poison(capacity); }), local);
-    const Status run = trials_.Run(*contest.executors[which], capacity, nullptr);
+    const Status run = trials_.Run(*contest.executors[which], capacity);
     if (!run.ok()) {
       if (finding->status == SPARSESEL_OK) finding->status = run.code();
       if (!comm_.State().ok()) return;
@@ -68,18 +68,18 @@ void Race::RunHoldouts(size_t c, size_t which, Finding* finding, Status* local) 
 void Race::MeasureSpans(size_t c) {
   for (size_t which : {kReplicated, kOwner}) {
     if (!states_[c].alive[which]) continue;
-    std::array<std::array<double, kSpanRuns>, kStages> runs{};
-    for (size_t run = 0; run < kSpanRuns; ++run) {
-      SpanTimes spans;
-      // A composition that fails here is out, as with the holdouts; the others go on.
-      const Status status =
-          trials_.Run(*contests_[c].executors[which], contests_[c].capacity, &spans);
-      if (!status.ok()) own_[c * 2 + which].status = status.code();
-      for (size_t s = 0; s < kStages; ++s) runs[s][run] = static_cast<double>(spans.stage[s]);
-    }
+    Finding& finding = own_[c * 2 + which];
+    std::array<SpanTimes, kSpanRuns> runs{};
+    // A composition that fails here is out, as with the holdouts; the others go on.
+    const Status status =
+        trials_.MeasureSpans(*contests_[c].executors[which], contests_[c].capacity, runs);
+    if (!status.ok()) finding.status = status.code();
     for (size_t s = 0; s < kStages; ++s) {
-      std::sort(runs[s].begin(), runs[s].end());
-      own_[c * 2 + which].spans[s] = runs[s][kSpanRuns / 2];
+      std::array<int64_t, kSpanRuns> times{};
+      std::transform(runs.begin(), runs.end(), times.begin(),
+                     [s](const SpanTimes& spans) { return spans.stage[s]; });
+      std::nth_element(times.begin(), times.begin() + kSpanRuns / 2, times.end());
+      finding.spans[s] = static_cast<double>(times[kSpanRuns / 2]);
     }
   }
 }

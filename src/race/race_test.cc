@@ -26,11 +26,11 @@ class Scripted final : public Executor {
   Status ProveLossless(const Slot& slot, int64_t deadline) const override {
     return inner_->ProveLossless(slot, deadline);
   }
-  Status Execute(const Call& call, const Slot& slot, SpanTimes* spans,
+  Status Execute(const Call& call, const Slot& slot, StageClock* clock,
                  ExecuteCounters* counters) const override {
     const Status run = inner_->Execute(call, slot, nullptr, counters);
     t_now += kMillisecond;
-    return run.ok() && spans != nullptr && fault_ == Fault::kWhenWatched
+    return run.ok() && clock != nullptr && fault_ == Fault::kWhenWatched
                ? Status::Error(SPARSESEL_INTERNAL, "watched")
                : run;
   }

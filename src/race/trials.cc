@@ -132,10 +132,10 @@ Call Trials::MakeCall(int32_t rows) {
   return call;
 }
 
-Status Trials::Run(const Executor& executor, int32_t rows, SpanTimes* spans) {
+Status Trials::Run(const Executor& executor, int32_t rows) {
   const TraceRange range("trial", rows);
   ++sequence_;
-  SPARSESEL_RETURN_IF_ERROR(executor.Execute(MakeCall(rows), slot_, spans, &counters_));
+  SPARSESEL_RETURN_IF_ERROR(executor.Execute(MakeCall(rows), slot_, nullptr, &counters_));
   return backend_.finish(slot_);
 }
 
@@ -143,6 +143,14 @@ Status Trials::Time(const Executor& executor, int32_t rows, int32_t length, doub
   const TraceRange range("timed trial", rows);
   Call call = MakeCall(rows);
   const Status status = backend_.time_train(*comm_, executor, slot_, length, &call, ns);
+  sequence_ = call.message.sequence;
+  return status;
+}
+
+Status Trials::MeasureSpans(const Executor& executor, int32_t rows, std::span<SpanTimes> executes) {
+  const TraceRange range("spans of a trial", rows);
+  Call call = MakeCall(rows);
+  const Status status = backend_.time_spans(*comm_, executor, slot_, &call, executes);
   sequence_ = call.message.sequence;
   return status;
 }

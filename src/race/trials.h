@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "compositions/executor.h"
@@ -42,9 +43,11 @@ class Trials {
   // Fills the first `rows` rows: row r from make(r), which must stay valid until the next call.
   Status Load(int32_t rows, const std::function<const TrialRow*(int32_t row)>& make);
 
-  Status Run(const Executor& executor, int32_t rows, SpanTimes* spans);
+  Status Run(const Executor& executor, int32_t rows);
   // A barrier, then `length` executes: ns per execute.
   Status Time(const Executor& executor, int32_t rows, int32_t length, double* ns);
+  // The spans of as many executes as there is room for.
+  Status MeasureSpans(const Executor& executor, int32_t rows, std::span<SpanTimes> executes);
   Status ProveLossless(const Executor& executor);
 
   // Outputs become values that no answer has.

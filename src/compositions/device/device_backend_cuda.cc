@@ -11,12 +11,20 @@ Topology DeviceTopology(const Comm& comm) {
   return {SPARSESEL_MEMORY_DEVICE, sums, sums, comm.transport()};
 }
 
+// Not by cudaMemcpy: that goes through the legacy stream, which waits for blocking streams of the
+// caller's, and returns when pageable memory has been read, not when it has arrived.
+Status Copy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) {
+  SPARSESEL_RETURN_IF_ERROR(
+      CudaStatus(cudaMemcpyAsync(to, from, bytes, kind, cudaStreamPerThread), "cudaMemcpyAsync"));
+  return CudaStatus(cudaStreamSynchronize(cudaStreamPerThread), "cudaStreamSynchronize");
+}
+
 Status CopyIn(void* to, const void* from, size_t bytes) {
-  return CudaStatus(cudaMemcpy(to, from, bytes, cudaMemcpyHostToDevice), "cudaMemcpy");
+  return Copy(to, from, bytes, cudaMemcpyHostToDevice);
 }
 
 Status CopyOut(void* to, const void* from, size_t bytes) {
-  return CudaStatus(cudaMemcpy(to, from, bytes, cudaMemcpyDeviceToHost), "cudaMemcpy");
+  return Copy(to, from, bytes, cudaMemcpyDeviceToHost);
 }
 
 void* TrialStream(const Slot& slot) { return DeviceOf(slot).stream; }
@@ -43,7 +51,8 @@ const Backend& DeviceBackend(const Comm& comm) {
       MakePeerExecutor,
       CopyIn,
       CopyOut,
-      TimePeerTrain,
+      TimeDeviceTrain,
+      TimeDeviceSpans,
       Drain,
   };
   static constexpr Backend nccl = {
@@ -57,7 +66,8 @@ const Backend& DeviceBackend(const Comm& comm) {
       MakeNcclExecutor,
       CopyIn,
       CopyOut,
-      TimeNcclTrain,
+      TimeDeviceTrain,
+      TimeDeviceSpans,
       DrainNccl,
   };
   return comm.transport() == SPARSESEL_TRANSPORT_NCCL ? nccl : peer;

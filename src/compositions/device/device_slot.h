@@ -10,6 +10,7 @@
 #include <memory>
 #include <tuple>
 
+#include "compositions/device/device_trains.h"
 #include "compositions/executor.h"
 #include "kernels/peer.h"
 #include "transport/peer_group.h"
@@ -28,13 +29,8 @@ struct DeviceSlot {
   std::shared_ptr<PeerMemory> own;
   std::array<std::shared_ptr<PeerMemory>, kMaxWorld> inboxes;
   kernels::PeerEnd end;  // without a shape, which is the executor's
-  // Captured trains of (executor's serial, rows, length).
-  struct Train {
-    cudaGraphExec_t graph = nullptr;
-    cudaEvent_t begin = nullptr;
-    cudaEvent_t end = nullptr;
-  };
-  std::map<std::tuple<uint64_t, int32_t, int32_t>, Train> trains;
+  // Of (executor's serial, rows, length).
+  std::map<std::tuple<uint64_t, int32_t, int32_t>, DeviceTrain> trains;
 };
 
 inline DeviceSlot& DeviceOf(const Slot& slot) {
@@ -44,18 +40,7 @@ inline DeviceSlot& DeviceOf(const Slot& slot) {
 Status MakeDeviceSlot(Comm& comm, bool overlaps, Slot* slot);
 Status ReserveDeviceSlot(Comm& comm, size_t bytes, size_t peer_visible, Slot* slot);
 Status ConnectDeviceSlot(Comm& comm, Slot* slot);
-Status TimePeerTrain(const Comm& comm, const Executor& executor, const Slot& slot, int32_t length,
-                     Call* call, double* ns);
-
-// How ranks come together in the stream before a sample, so that what follows begins on all of them
-// when the last has come; and how one waits until its stream is idle.
-struct TrainMeeting {
-  Status (*meet)(const Comm& comm, const Slot& slot, int64_t deadline);
-  Status (*await)(const Slot& slot, int64_t deadline);
-};
-// As Backend::time_train: the train is captured once, and replayed.
-Status TimeDeviceTrain(const TrainMeeting& meeting, const Comm& comm, const Executor& executor,
-                       const Slot& slot, int32_t length, Call* call, double* ns);
+const TrainMeeting& PeerMeeting();
 
 // If `stream` is being captured, its graph keeps the slot's memory for as long as it lives.
 Status KeepForCapture(const Slot& slot, cudaStream_t stream);

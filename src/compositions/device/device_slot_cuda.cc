@@ -57,31 +57,6 @@ void CUDART_CB LetGo(void* object) {
   delete kept;
 }
 
-Status CaptureTrain(const Executor& executor, const Slot& slot, int32_t length, const Call& call,
-                    DeviceSlot::Train* train) {
-  DeviceSlot& device = DeviceOf(slot);
-  ExecuteCounters counters;
-  SPARSESEL_RETURN_IF_ERROR(
-      CudaStatus(cudaStreamBeginCapture(device.stream, cudaStreamCaptureModeThreadLocal),
-                 "cudaStreamBeginCapture"));
-  Status status;
-  for (int32_t i = 0; i < length && status.ok(); ++i) {
-    status = executor.Execute(call, slot, nullptr, &counters);
-  }
-  cudaGraph_t graph = nullptr;
-  const Status ended =
-      CudaStatus(cudaStreamEndCapture(device.stream, &graph), "cudaStreamEndCapture");
-  if (status.ok()) status = ended;
-  if (status.ok()) {
-    status = CudaStatus(cudaGraphInstantiate(&train->graph, graph, 0), "cudaGraphInstantiate");
-  }
-  if (graph != nullptr) (void)cudaGraphDestroy(graph);
-  SPARSESEL_RETURN_IF_ERROR(status);
-  SPARSESEL_RETURN_IF_ERROR(CudaStatus(cudaEventCreate(&train->begin), "cudaEventCreate"));
-  SPARSESEL_RETURN_IF_ERROR(CudaStatus(cudaEventCreate(&train->end), "cudaEventCreate"));
-  return CudaStatus(cudaGraphUpload(train->graph, device.stream), "cudaGraphUpload");
-}
-
 // By a step of the exchange that has headers and nothing else. Ranks of one process come together
 // on the host before: a rank that captures its train may wait for the device to be idle, and must
 // not find another's kernel there that waits for it.
@@ -112,11 +87,7 @@ void FreeWhatGraphsLetGo() { Graveyard::Get().Clear(); }
 
 DeviceSlot::~DeviceSlot() {
   const OnDevice on(device);
-  for (auto& [key, train] : trains) {
-    if (train.graph != nullptr) (void)cudaGraphExecDestroy(train.graph);
-    if (train.begin != nullptr) (void)cudaEventDestroy(train.begin);
-    if (train.end != nullptr) (void)cudaEventDestroy(train.end);
-  }
+  for (const auto& [key, train] : trains) DestroyTrain(train);
   kept.reset();
   // First what is freed: that waits for the kernels in flight, which closing a mapping need not.
   state.reset();
@@ -171,34 +142,9 @@ Status ConnectDeviceSlot(Comm& comm, Slot* slot) {
   return {};
 }
 
-Status TimePeerTrain(const Comm& comm, const Executor& executor, const Slot& slot, int32_t length,
-                     Call* call, double* ns) {
+const TrainMeeting& PeerMeeting() {
   static constexpr TrainMeeting meeting = {MeetOnDevice, Synchronize};
-  return TimeDeviceTrain(meeting, comm, executor, slot, length, call, ns);
-}
-
-Status TimeDeviceTrain(const TrainMeeting& meeting, const Comm& comm, const Executor& executor,
-                       const Slot& slot, int32_t length, Call* call, double* ns) {
-  DeviceSlot& device = DeviceOf(slot);
-  DeviceSlot::Train& train = device.trains[{executor.serial(), call->message.rows, length}];
-  if (train.graph == nullptr) {
-    SPARSESEL_RETURN_IF_ERROR(CaptureTrain(executor, slot, length, *call, &train));
-  }
-  SPARSESEL_RETURN_IF_ERROR(meeting.meet(comm, slot, call->deadline));
-  ++call->message.sequence;
-  SPARSESEL_RETURN_IF_ERROR(
-      CudaStatus(cudaEventRecord(train.begin, device.stream), "cudaEventRecord"));
-  SPARSESEL_RETURN_IF_ERROR(
-      CudaStatus(cudaGraphLaunch(train.graph, device.stream), "cudaGraphLaunch"));
-  SPARSESEL_RETURN_IF_ERROR(
-      CudaStatus(cudaEventRecord(train.end, device.stream), "cudaEventRecord"));
-  SPARSESEL_RETURN_IF_ERROR(meeting.await(slot, call->deadline));
-  SPARSESEL_RETURN_IF_ERROR(comm.State());  // a train whose waits have failed took no time
-  float milliseconds = 0;
-  SPARSESEL_RETURN_IF_ERROR(CudaStatus(cudaEventElapsedTime(&milliseconds, train.begin, train.end),
-                                       "cudaEventElapsedTime"));
-  *ns = static_cast<double>(milliseconds) * 1e6 / length;
-  return {};
+  return meeting;
 }
 
 Status KeepForCapture(const Slot& slot, cudaStream_t stream) {

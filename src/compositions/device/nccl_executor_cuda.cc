@@ -8,7 +8,6 @@
 #include "compositions/device/device_executors.h"
 #include "compositions/device/device_io.h"
 #include "compositions/device/device_select.h"
-#include "compositions/device/device_spans.h"
 #include "compositions/device/nccl_slot.h"
 #include "contract/trace.h"
 #include "kernels/answers.h"
@@ -34,6 +33,7 @@ struct NcclTile {
   kernels::PeerRows rows;
   kernels::CandidateArrays input;
   cudaStream_t stream = nullptr;
+  Stages stages;
 };
 
 using NcclCall = absl::FunctionRef<NcclResult(const NcclLibrary& library, NcclHandle handle)>;
@@ -46,7 +46,7 @@ class NcclExecutor final : public Executor {
   size_t peer_visible_bytes() const override { return 0; }  // NCCL has buffers of its own
   int32_t tile_rows() const override { return layout().step; }
 
-  Status Execute(const Call& call, const Slot& slot, SpanTimes* spans,
+  Status Execute(const Call& call, const Slot& slot, StageClock* clock,
                  ExecuteCounters* counters) const override;
   Status ProveLossless(const Slot& slot, int64_t deadline) const override;
 
@@ -58,9 +58,9 @@ class NcclExecutor final : public Executor {
   // Selects the owned rows, as answers of which the first stands at `answers`.
   Status SelectAnswers(const NcclTile& tile, RowRange own, int32_t* answers) const;
   // Selects the owned rows and moves them to all ranks.
-  Status SelectAndReplicate(const NcclTile& tile, DeviceSpans& spans) const;
-  Status GatherAnswers(const NcclTile& tile, DeviceSpans& spans) const;
-  Status SumAnswers(const NcclTile& tile, DeviceSpans& spans) const;
+  Status SelectAndReplicate(const NcclTile& tile) const;
+  Status GatherAnswers(const NcclTile& tile) const;
+  Status SumAnswers(const NcclTile& tile) const;
   Status Write(const NcclTile& tile, const kernels::Answers& answers) const;
 
   static Status Enqueue(const NcclTile& tile, const char* what, NcclCall call) {
@@ -164,7 +164,7 @@ Status NcclExecutor::Write(const NcclTile& tile, const kernels::Answers& answers
 
 // Every rank sends as much as the longest block of rows takes; what shorter ones send beyond theirs
 // is not looked at.
-Status NcclExecutor::GatherAnswers(const NcclTile& tile, DeviceSpans& spans) const {
+Status NcclExecutor::GatherAnswers(const NcclTile& tile) const {
   const int32_t rank = job().rank;
   const RowRange own = RowsOfOwner(job(), tile.rows, rank);
   kernels::Answers answers;
@@ -177,7 +177,7 @@ Status NcclExecutor::GatherAnswers(const NcclTile& tile, DeviceSpans& spans) con
   const size_t words = static_cast<size_t>(answers.block) * static_cast<size_t>(answers.words);
   int32_t* const block = all + static_cast<size_t>(rank) * words;
   SPARSESEL_RETURN_IF_ERROR(SelectAnswers(tile, own, block));
-  SPARSESEL_RETURN_IF_ERROR(spans.End(Stage::kSelect));
+  SPARSESEL_RETURN_IF_ERROR(tile.stages.End(Stage::kSelect));
   SPARSESEL_RETURN_IF_ERROR(
       Enqueue(tile, "ncclAllGather", [&](const NcclLibrary& nccl, NcclHandle handle) {
         return nccl.all_gather(block, all, words, kNcclInt32, handle, tile.stream);
@@ -186,7 +186,7 @@ Status NcclExecutor::GatherAnswers(const NcclTile& tile, DeviceSpans& spans) con
 }
 
 // Every rank contributes its own rows and 0 for all others.
-Status NcclExecutor::SumAnswers(const NcclTile& tile, DeviceSpans& spans) const {
+Status NcclExecutor::SumAnswers(const NcclTile& tile) const {
   const RowRange own = RowsOfOwner(job(), tile.rows, job().rank);
   const int64_t begin = int64_t{own.begin} * layout().answer_words;
   const int64_t end = int64_t{own.end} * layout().answer_words;
@@ -197,7 +197,7 @@ Status NcclExecutor::SumAnswers(const NcclTile& tile, DeviceSpans& spans) const 
   answers.world = job().world;
   answers.floats = plan_.replicate == Replicate::kBf16;
   SPARSESEL_RETURN_IF_ERROR(SelectAnswers(tile, own, words + begin));
-  SPARSESEL_RETURN_IF_ERROR(spans.End(Stage::kSelect));
+  SPARSESEL_RETURN_IF_ERROR(tile.stages.End(Stage::kSelect));
   if (answers.floats) {
     uint16_t* const floats = FloatsOf(tile.memory);
     answers.data = floats;
@@ -229,14 +229,14 @@ Status NcclExecutor::SumAnswers(const NcclTile& tile, DeviceSpans& spans) const 
   return Write(tile, answers);
 }
 
-Status NcclExecutor::SelectAndReplicate(const NcclTile& tile, DeviceSpans& spans) const {
+Status NcclExecutor::SelectAndReplicate(const NcclTile& tile) const {
   const TraceRange range("select, replicate", tile.rows.rows);
-  SPARSESEL_RETURN_IF_ERROR(plan_.replicate == Replicate::kAllGather ? GatherAnswers(tile, spans)
-                                                                     : SumAnswers(tile, spans));
-  return spans.End(Stage::kReplicate);
+  SPARSESEL_RETURN_IF_ERROR(plan_.replicate == Replicate::kAllGather ? GatherAnswers(tile)
+                                                                     : SumAnswers(tile));
+  return tile.stages.End(Stage::kReplicate);
 }
 
-Status NcclExecutor::Execute(const Call& call, const Slot& slot, SpanTimes* spans,
+Status NcclExecutor::Execute(const Call& call, const Slot& slot, StageClock* clock,
                              ExecuteCounters*) const {
   SPARSESEL_RETURN_IF_ERROR(call.local);
   const NcclSlot& nccl = NcclOf(slot);
@@ -252,22 +252,20 @@ Status NcclExecutor::Execute(const Call& call, const Slot& slot, SpanTimes* span
   tile.memory = slot.memory->data();
   tile.input = InputOf(job().problem, call.io);
   tile.stream = stream;
-  const auto wait = [&](cudaEvent_t event) {
-    return AwaitNccl(*nccl.rank, call.deadline, [event] { return cudaEventQuery(event); });
-  };
-  DeviceSpans clock(spans, stream, wait);
+  tile.stages = {clock, stream};
+  SPARSESEL_RETURN_IF_ERROR(tile.stages.Begin());
   for (int32_t begin = 0; begin < call.io.rows; begin += layout().step) {
     tile.rows = TileRows(job(), call.io, begin, layout().step);
     SPARSESEL_RETURN_IF_ERROR(Pack(tile));
-    SPARSESEL_RETURN_IF_ERROR(clock.End(Stage::kPack));
+    SPARSESEL_RETURN_IF_ERROR(tile.stages.End(Stage::kPack));
     SPARSESEL_RETURN_IF_ERROR(Exchange(tile));
-    SPARSESEL_RETURN_IF_ERROR(clock.End(Stage::kExchange));
+    SPARSESEL_RETURN_IF_ERROR(tile.stages.End(Stage::kExchange));
     if (plan_.replicate != Replicate::kNone) {
-      SPARSESEL_RETURN_IF_ERROR(SelectAndReplicate(tile, clock));
+      SPARSESEL_RETURN_IF_ERROR(SelectAndReplicate(tile));
       continue;
     }
     SPARSESEL_RETURN_IF_ERROR(SelectInPlace(tile));
-    SPARSESEL_RETURN_IF_ERROR(clock.End(Stage::kSelect));
+    SPARSESEL_RETURN_IF_ERROR(tile.stages.End(Stage::kSelect));
   }
   return {};
 }

@@ -26,8 +26,7 @@ Status MakeNcclSlot(Comm& comm, bool overlaps, Slot* slot);
 Status ReserveNcclSlot(Comm& comm, size_t bytes, size_t peer_visible, Slot* slot);
 Status ConnectNcclSlot(Comm& comm, Slot* slot);
 Status FinishNccl(const Slot& slot);
-Status TimeNcclTrain(const Comm& comm, const Executor& executor, const Slot& slot, int32_t length,
-                     Call* call, double* ns);
+const TrainMeeting& NcclMeeting();
 Status DrainNccl(const Slot& slot, int64_t deadline);
 
 // Polls `query`, of a stream or an event, until it is done; when the deadline has passed the group

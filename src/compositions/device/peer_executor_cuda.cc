@@ -7,7 +7,6 @@
 #include "compositions/device/device_io.h"
 #include "compositions/device/device_select.h"
 #include "compositions/device/device_slot.h"
-#include "compositions/device/device_spans.h"
 #include "contract/ownership.h"
 #include "contract/trace.h"
 #include "kernels/peer.h"
@@ -33,6 +32,7 @@ struct PeerTile {
   kernels::PeerRows rows;
   kernels::CandidateArrays input;
   cudaStream_t stream = nullptr;
+  Stages stages;
 };
 
 class PeerExecutor final : public Executor {
@@ -45,16 +45,16 @@ class PeerExecutor final : public Executor {
   int32_t tile_rows() const override { return layout().step; }
   Status ProveLossless(const Slot&, int64_t) const override { return {}; }
 
-  Status Execute(const Call& call, const Slot& slot, SpanTimes* spans,
+  Status Execute(const Call& call, const Slot& slot, StageClock* clock,
                  ExecuteCounters* counters) const override;
 
  private:
-  Status RunFused(const PeerTile& tile, DeviceSpans& spans) const;
-  Status Exchange(const PeerTile& tile, DeviceSpans& spans) const;
+  Status RunFused(const PeerTile& tile) const;
+  Status Exchange(const PeerTile& tile) const;
   // Selects into the outputs: all rows of the tile, or those that this rank owns.
-  Status SelectInPlace(const PeerTile& tile, DeviceSpans& spans) const;
+  Status SelectInPlace(const PeerTile& tile) const;
   // Selects the owned rows and sends them to all ranks.
-  Status SelectAndReplicate(const PeerTile& tile, DeviceSpans& spans) const;
+  Status SelectAndReplicate(const PeerTile& tile) const;
   Status Await(const PeerTile& tile, kernels::PeerPhase phase) const;
   kernels::AnswerOutput OutputFrom(const PeerTile& tile, int64_t row) const;
 
@@ -75,7 +75,7 @@ Status PeerExecutor::Await(const PeerTile& tile, kernels::PeerPhase phase) const
                     "await");
 }
 
-Status PeerExecutor::RunFused(const PeerTile& tile, DeviceSpans& spans) const {
+Status PeerExecutor::RunFused(const PeerTile& tile) const {
   const TraceRange range("pack, exchange, select", tile.rows.rows);
   const kernels::AnswerOutput output = OutputFrom(tile, tile.rows.begin);
   kernels::FusedArgs args;
@@ -91,27 +91,27 @@ Status PeerExecutor::RunFused(const PeerTile& tile, DeviceSpans& spans) const {
   args.k = output.k;
   SPARSESEL_RETURN_IF_ERROR(CudaStatus(
       kernels::LaunchFused(plan_.select.device, plan_.select.config, args, tile.stream), "fused"));
-  return spans.End(Stage::kSelect);
+  return tile.stages.End(Stage::kSelect);
 }
 
-Status PeerExecutor::Exchange(const PeerTile& tile, DeviceSpans& spans) const {
+Status PeerExecutor::Exchange(const PeerTile& tile) const {
   const TraceRange range("pack, exchange", tile.rows.rows);
   uint32_t* const status_word = tile.io->status_word;
   SPARSESEL_RETURN_IF_ERROR(CudaStatus(
       kernels::LaunchPushRecords(tile.end, tile.header, tile.rows, tile.input, plan_.owner,
                                  plan_.shared, status_word, plan_.blocks, tile.stream),
       "push"));
-  SPARSESEL_RETURN_IF_ERROR(spans.End(Stage::kPack));
+  SPARSESEL_RETURN_IF_ERROR(tile.stages.End(Stage::kPack));
   SPARSESEL_RETURN_IF_ERROR(Await(tile, kernels::PeerPhase::kRecords));
   auto* const lists = reinterpret_cast<Record*>(tile.memory + layout().lists);
   SPARSESEL_RETURN_IF_ERROR(CudaStatus(
       kernels::LaunchCollectRecords(tile.end, tile.header, tile.rows, job().candidates.data(),
                                     plan_.owner, lists, status_word, plan_.blocks, tile.stream),
       "collect"));
-  return spans.End(Stage::kExchange);
+  return tile.stages.End(Stage::kExchange);
 }
 
-Status PeerExecutor::SelectInPlace(const PeerTile& tile, DeviceSpans& spans) const {
+Status PeerExecutor::SelectInPlace(const PeerTile& tile) const {
   const TraceRange range("select", tile.rows.rows);
   const kernels::PeerRows& rows = tile.rows;
   const RowRange selected =
@@ -122,10 +122,10 @@ Status PeerExecutor::SelectInPlace(const PeerTile& tile, DeviceSpans& spans) con
       CudaStatus(kernels::LaunchEmptyOnFailure(tile.end, selected.size(), output,
                                                tile.io->status_word, plan_.blocks, tile.stream),
                  "select"));
-  return spans.End(Stage::kSelect);
+  return tile.stages.End(Stage::kSelect);
 }
 
-Status PeerExecutor::SelectAndReplicate(const PeerTile& tile, DeviceSpans& spans) const {
+Status PeerExecutor::SelectAndReplicate(const PeerTile& tile) const {
   const TraceRange range("select, replicate", tile.rows.rows);
   const kernels::PeerRows& rows = tile.rows;
   const int32_t words = layout().answer_words;
@@ -140,7 +140,7 @@ Status PeerExecutor::SelectAndReplicate(const PeerTile& tile, DeviceSpans& spans
     answer.score_stride = words;
   }
   SPARSESEL_RETURN_IF_ERROR(plan_.select.Launch(tile.memory, rows, own, answer, tile.stream));
-  SPARSESEL_RETURN_IF_ERROR(spans.End(Stage::kSelect));
+  SPARSESEL_RETURN_IF_ERROR(tile.stages.End(Stage::kSelect));
   uint32_t* const status_word = tile.io->status_word;
   SPARSESEL_RETURN_IF_ERROR(CudaStatus(
       kernels::LaunchPushAnswers(tile.end, rows, answers, plan_.shared, plan_.blocks, tile.stream),
@@ -154,10 +154,10 @@ Status PeerExecutor::SelectAndReplicate(const PeerTile& tile, DeviceSpans& spans
       CudaStatus(kernels::LaunchEmptyOnFailure(tile.end, rows.rows, OutputFrom(tile, rows.begin),
                                                status_word, plan_.blocks, tile.stream),
                  "collect answers"));
-  return spans.End(Stage::kReplicate);
+  return tile.stages.End(Stage::kReplicate);
 }
 
-Status PeerExecutor::Execute(const Call& call, const Slot& slot, SpanTimes* spans,
+Status PeerExecutor::Execute(const Call& call, const Slot& slot, StageClock* clock,
                              ExecuteCounters*) const {
   SPARSESEL_RETURN_IF_ERROR(call.local);
   const OnDevice on(DeviceOf(slot).device);
@@ -179,16 +179,17 @@ Status PeerExecutor::Execute(const Call& call, const Slot& slot, SpanTimes* span
                  static_cast<uint32_t>(call.message.rows)};
   tile.input = InputOf(job().problem, call.io);
   tile.stream = stream;
-  DeviceSpans clock(spans, stream);
+  tile.stages = {clock, stream};
+  SPARSESEL_RETURN_IF_ERROR(tile.stages.Begin());
   for (int32_t begin = 0; begin < call.io.rows; begin += layout().step) {
     tile.rows = TileRows(job(), call.io, begin, layout().step);
     if (plan_.fused) {
-      SPARSESEL_RETURN_IF_ERROR(RunFused(tile, clock));
+      SPARSESEL_RETURN_IF_ERROR(RunFused(tile));
       continue;
     }
-    SPARSESEL_RETURN_IF_ERROR(Exchange(tile, clock));
-    SPARSESEL_RETURN_IF_ERROR(plan_.owner && job().everywhere() ? SelectAndReplicate(tile, clock)
-                                                                : SelectInPlace(tile, clock));
+    SPARSESEL_RETURN_IF_ERROR(Exchange(tile));
+    SPARSESEL_RETURN_IF_ERROR(plan_.owner && job().everywhere() ? SelectAndReplicate(tile)
+                                                                : SelectInPlace(tile));
   }
   return {};
 }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "compositions/host/host_run.h"
+#include "contract/guard.h"
 
 namespace sparsesel {
 
@@ -18,23 +19,26 @@ void HostRun::EnterTile(int32_t tile) {
 
 namespace {
 
-// Adds the time since it was made, or last asked, to a stage; does nothing without spans.
-class SpanClock {
+// Adds the time since the execute's begin, or the last end of a stage, to a stage.
+class HostClock final : public StageClock {
  public:
-  SpanClock(const Environment& environment, SpanTimes* spans)
-      : environment_(environment), spans_(spans), last_(spans ? environment.Now() : 0) {}
-
-  void End(Stage stage) {
-    if (spans_ == nullptr) return;
+  HostClock(const Environment& environment, SpanTimes* spans)
+      : environment_(environment), spans_(spans) {}
+  Status Begin(void*) override {
+    last_ = environment_.Now();
+    return {};
+  }
+  Status End(Stage stage, void*) override {
     const int64_t now = environment_.Now();
     spans_->stage[static_cast<size_t>(stage)] += now - last_;
     last_ = now;
+    return {};
   }
 
  private:
   const Environment& environment_;
   SpanTimes* const spans_;
-  int64_t last_;
+  int64_t last_ = 0;
 };
 
 class HostExecutor final : public Executor {
@@ -47,9 +51,9 @@ class HostExecutor final : public Executor {
   size_t peer_visible_bytes() const override { return layout_.peer_visible; }
   int32_t tile_rows() const override { return layout_.slots; }
 
-  Status Execute(const Call& call, const Slot& slot, SpanTimes* spans,
+  Status Execute(const Call& call, const Slot& slot, StageClock* clock,
                  ExecuteCounters* counters) const override {
-    const Status status = ExecuteRows(call, slot, spans, counters);
+    const Status status = ExecuteRows(call, slot, clock, counters);
     // Whatever happened, this rank reads its peers' buffers no more.
     slot.channel.table->consumed(slot.channel.self.get());
     return status;
@@ -69,8 +73,8 @@ class HostExecutor final : public Executor {
     return run.channel().barrier(run.channel_self());
   }
 
-  static Status ExecuteTile(HostRun& run, SpanClock& clock);
-  Status ExecuteRows(const Call& call, const Slot& slot, SpanTimes* spans,
+  static Status ExecuteTile(HostRun& run, const Stages& stages);
+  Status ExecuteRows(const Call& call, const Slot& slot, StageClock* clock,
                      ExecuteCounters* counters) const;
 
   const Environment environment_;
@@ -79,22 +83,21 @@ class HostExecutor final : public Executor {
   const HostLayout layout_;
 };
 
-Status HostExecutor::ExecuteTile(HostRun& run, SpanClock& clock) {
+Status HostExecutor::ExecuteTile(HostRun& run, const Stages& stages) {
   run.channel().begin(run.channel_self(), run.call.message, run.call.deadline);
   // Peers may still read what this rank sent last.
   SPARSESEL_RETURN_IF_ERROR(run.channel().drain(run.channel_self()));
   if (const Status packed = PackTile(run); !packed.ok()) return Compare(run, packed);
-  clock.End(Stage::kPack);
+  SPARSESEL_RETURN_IF_ERROR(stages.End(Stage::kPack));
   SPARSESEL_RETURN_IF_ERROR(ExchangeLists(run));
-  clock.End(Stage::kExchange);
+  SPARSESEL_RETURN_IF_ERROR(stages.End(Stage::kExchange));
   SPARSESEL_RETURN_IF_ERROR(SelectTile(run));
-  clock.End(Stage::kSelect);
+  SPARSESEL_RETURN_IF_ERROR(stages.End(Stage::kSelect));
   SPARSESEL_RETURN_IF_ERROR(ReplicateTile(run));
-  if (run.choices.owner) clock.End(Stage::kReplicate);
-  return {};
+  return run.choices.owner ? stages.End(Stage::kReplicate) : Status();
 }
 
-Status HostExecutor::ExecuteRows(const Call& call, const Slot& slot, SpanTimes* spans,
+Status HostExecutor::ExecuteRows(const Call& call, const Slot& slot, StageClock* clock,
                                  ExecuteCounters* counters) const {
   const int32_t rows = call.message.rows;
   const int32_t active = call.message.active_rows;
@@ -103,12 +106,13 @@ Status HostExecutor::ExecuteRows(const Call& call, const Slot& slot, SpanTimes* 
               Tiling{job_.everywhere() ? active : rows, active, job_.world, layout_.step}};
   if (!call.local.ok()) return Compare(run, call.local);
 
-  SpanClock clock(environment_, spans);
+  const Stages stages{clock};
+  SPARSESEL_RETURN_IF_ERROR(stages.Begin());
   const int32_t tiles = active == 0 ? 0 : run.tiling.tiles();
   if (tiles == 0) SPARSESEL_RETURN_IF_ERROR(Compare(run, Status()));
   for (int32_t tile = 0; tile < tiles; ++tile) {
     run.EnterTile(tile);
-    SPARSESEL_RETURN_IF_ERROR(ExecuteTile(run, clock));
+    SPARSESEL_RETURN_IF_ERROR(ExecuteTile(run, stages));
   }
   for (int32_t row = active; row < rows; ++row) {
     if (Receives(run, row)) WriteEmptyRow(run, row);
@@ -164,6 +168,19 @@ Status TimeTrain(const Comm& comm, const Executor& executor, const Slot& slot, i
   return {};
 }
 
+Status TimeSpans(const Comm& comm, const Executor& executor, const Slot& slot, Call* call,
+                 std::span<SpanTimes> executes) {
+  ExecuteCounters counters;
+  Status first;
+  // On after a failure too: it may be this rank's alone, and the others go on.
+  for (SpanTimes& spans : executes) {
+    HostClock clock(comm.environment(), &spans);
+    ++call->message.sequence;
+    KeepFirst(executor.Execute(*call, slot, &clock, &counters), &first);
+  }
+  return first;
+}
+
 Status Drain(const Slot& slot, int64_t deadline) {
   if (slot.channel.table == nullptr) return {};
   slot.channel.table->begin(slot.channel.self.get(), CallMessage{}, deadline);
@@ -179,8 +196,8 @@ Topology HostTopology(const Comm& comm) {
 
 const Backend& HostBackend() {
   static constexpr Backend backend = {
-      SPARSESEL_MEMORY_HOST, HostTopology, MakeSlot, Reserve,   Connect, NoStream, Finished,
-      MakeExecutor,          Copy,         Copy,     TimeTrain, Drain,
+      SPARSESEL_MEMORY_HOST, HostTopology, MakeSlot, Reserve,   Connect,   NoStream, Finished,
+      MakeExecutor,          Copy,         Copy,     TimeTrain, TimeSpans, Drain,
   };
   return backend;
 }

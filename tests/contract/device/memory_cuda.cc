@@ -65,6 +65,21 @@ class StreamPool {
   std::array<int, kStreams> uses_{};
 };
 
+// What the test's arrays are taken and given back on. Nothing goes back to the device before
+// somebody asks for that (memory_test.cc).
+cudaStream_t MemoryStream() {
+  static const cudaStream_t stream = [] {
+    cudaMemPool_t pool = nullptr;
+    CHECK_CUDA(cudaDeviceGetDefaultMemPool(&pool, 0));
+    uint64_t all = UINT64_MAX;
+    CHECK_CUDA(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &all));
+    cudaStream_t made = nullptr;
+    CHECK_CUDA(cudaStreamCreateWithFlags(&made, cudaStreamNonBlocking));
+    return made;
+  }();
+  return stream;
+}
+
 }  // namespace
 
 // cudaFree waits for all that the device does, holding what other threads need to launch: with a
