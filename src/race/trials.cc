@@ -12,6 +12,13 @@ namespace {
 
 constexpr int32_t kPoison = -77;  // neither an id nor -1
 
+// Rows that go through host memory at a time: a copy to or from a device takes some microseconds,
+// however little it copies.
+int32_t StagedRows(size_t row_bytes) {
+  constexpr size_t kStaging = size_t{4} << 20;
+  return static_cast<int32_t>(std::max<size_t>(1, kStaging / row_bytes));
+}
+
 int64_t ScoreStride(const Job& job) {
   return job.problem.input_kind == SPARSESEL_INPUT_POSITIONS ? job.problem.score_row_length
                                                              : job.problem.candidates;
@@ -95,16 +102,29 @@ uint64_t Trials::bytes() const {
 }
 
 Status Trials::Load(int32_t rows, const std::function<const TrialRow*(int32_t row)>& make) {
-  const auto scores = static_cast<size_t>(score_stride_) * sizeof(float);
-  const auto ids = static_cast<size_t>(job_.problem.candidates) * sizeof(int32_t);
-  for (int32_t row = 0; row < rows; ++row) {
-    const TrialRow& made = *make(row);
-    const auto r = static_cast<size_t>(row);
-    SPARSESEL_RETURN_IF_ERROR(
-        backend_.copy_in(scores_.data() + r * scores, made.scores.data(), scores));
-    SPARSESEL_RETURN_IF_ERROR(backend_.copy_in(ids_.data() + r * ids, made.ids.data(), ids));
-    SPARSESEL_RETURN_IF_ERROR(
-        backend_.copy_in(counts_.data() + r * sizeof(int32_t), &made.count, sizeof(int32_t)));
+  const auto scores = static_cast<size_t>(score_stride_);
+  const auto ids = static_cast<size_t>(job_.problem.candidates);
+  std::vector<float> staged_scores;
+  std::vector<int32_t> staged_ids;
+  std::vector<int32_t> staged_counts;
+  const int32_t step = StagedRows((scores + ids) * sizeof(float));
+  for (int32_t begin = 0; begin < rows; begin += step) {
+    staged_scores.clear();
+    staged_ids.clear();
+    staged_counts.clear();
+    for (int32_t row = begin; row < std::min(rows, begin + step); ++row) {
+      const TrialRow& made = *make(row);
+      staged_scores.insert(staged_scores.end(), made.scores.begin(), made.scores.begin() + scores);
+      staged_ids.insert(staged_ids.end(), made.ids.begin(), made.ids.begin() + ids);
+      staged_counts.push_back(made.count);
+    }
+    const auto copy = [&](const Buffer& to, size_t width, const auto& from) {
+      return backend_.copy_in(to.data() + static_cast<size_t>(begin) * width * sizeof(from[0]),
+                              from.data(), from.size() * sizeof(from[0]));
+    };
+    SPARSESEL_RETURN_IF_ERROR(copy(scores_, scores, staged_scores));
+    SPARSESEL_RETURN_IF_ERROR(copy(ids_, ids, staged_ids));
+    SPARSESEL_RETURN_IF_ERROR(copy(counts_, 1, staged_counts));
   }
   return {};
 }
@@ -162,19 +182,17 @@ Status Trials::ProveLossless(const Executor& executor) {
 Status Trials::Poison(int32_t rows) {
   const RowRange output = OutputRows(rows);
   const auto k = static_cast<size_t>(job_.problem.k);
-  const std::vector<int32_t> poison(k, kPoison);
-  for (size_t row = 0; row < static_cast<size_t>(output.size()); ++row) {
-    const size_t bytes = k * sizeof(int32_t);
-    SPARSESEL_RETURN_IF_ERROR(
-        backend_.copy_in(out_ids_.data() + row * bytes, poison.data(), bytes));
-    if (job_.problem.wants_scores()) {
-      SPARSESEL_RETURN_IF_ERROR(
-          backend_.copy_in(out_scores_.data() + row * bytes, poison.data(), bytes));
-    }
-    if (job_.problem.wants_counts()) {
-      SPARSESEL_RETURN_IF_ERROR(backend_.copy_in(out_counts_.data() + row * sizeof(int32_t),
-                                                 poison.data(), sizeof(int32_t)));
-    }
+  const int32_t step = std::min(StagedRows(k * sizeof(int32_t)), std::max(1, output.size()));
+  const std::vector<int32_t> poison(static_cast<size_t>(step) * k, kPoison);
+  for (int32_t begin = 0; begin < output.size(); begin += step) {
+    const auto staged = static_cast<size_t>(std::min(step, output.size() - begin));
+    const auto spoil = [&](const Buffer& buffer, size_t width) {
+      return backend_.copy_in(buffer.data() + static_cast<size_t>(begin) * width * sizeof(int32_t),
+                              poison.data(), staged * width * sizeof(int32_t));
+    };
+    SPARSESEL_RETURN_IF_ERROR(spoil(out_ids_, k));
+    if (job_.problem.wants_scores()) SPARSESEL_RETURN_IF_ERROR(spoil(out_scores_, k));
+    if (job_.problem.wants_counts()) SPARSESEL_RETURN_IF_ERROR(spoil(out_counts_, 1));
   }
   return {};
 }
@@ -182,23 +200,29 @@ Status Trials::Poison(int32_t rows) {
 Status Trials::ReadDigests(int32_t rows, std::vector<RowDigest>* digests) {
   const RowRange output = OutputRows(rows);
   const auto k = static_cast<size_t>(job_.problem.k);
-  std::vector<int32_t> ids(k);
-  std::vector<uint32_t> score_bits(k);
-  for (int32_t row = output.begin; row < output.end; ++row) {
-    const auto place = static_cast<size_t>(row - output.begin);
-    int32_t count = 0;
-    SPARSESEL_RETURN_IF_ERROR(backend_.copy_out(
-        ids.data(), out_ids_.data() + place * k * sizeof(int32_t), k * sizeof(int32_t)));
+  const int32_t step = std::min(StagedRows(k * sizeof(int32_t)), std::max(1, output.size()));
+  std::vector<int32_t> ids(static_cast<size_t>(step) * k);
+  std::vector<uint32_t> score_bits(job_.problem.wants_scores() ? ids.size() : 0);
+  std::vector<int32_t> counts(static_cast<size_t>(step));
+  for (int32_t begin = 0; begin < output.size(); begin += step) {
+    const auto staged = static_cast<size_t>(std::min(step, output.size() - begin));
+    const auto read = [&](const Buffer& buffer, size_t width, void* to) {
+      return backend_.copy_out(to,
+                               buffer.data() + static_cast<size_t>(begin) * width * sizeof(int32_t),
+                               staged * width * sizeof(int32_t));
+    };
+    SPARSESEL_RETURN_IF_ERROR(read(out_ids_, k, ids.data()));
     if (job_.problem.wants_scores()) {
-      SPARSESEL_RETURN_IF_ERROR(backend_.copy_out(score_bits.data(),
-                                                  out_scores_.data() + place * k * sizeof(uint32_t),
-                                                  k * sizeof(uint32_t)));
+      SPARSESEL_RETURN_IF_ERROR(read(out_scores_, k, score_bits.data()));
     }
     if (job_.problem.wants_counts()) {
-      SPARSESEL_RETURN_IF_ERROR(
-          backend_.copy_out(&count, out_counts_.data() + place * sizeof(int32_t), sizeof(int32_t)));
+      SPARSESEL_RETURN_IF_ERROR(read(out_counts_, 1, counts.data()));
     }
-    (*digests)[static_cast<size_t>(row)] = DigestRow(job_, ids.data(), score_bits.data(), count);
+    for (size_t i = 0; i < staged; ++i) {
+      (*digests)[static_cast<size_t>(output.begin + begin) + i] =
+          DigestRow(job_, ids.data() + i * k, score_bits.data() + (score_bits.empty() ? 0 : i * k),
+                    counts[i]);
+    }
   }
   return {};
 }
