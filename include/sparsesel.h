@@ -713,12 +713,12 @@ SPARSESEL_API sparsesel_status sparsesel_execute(sparsesel_binding* binding, con
 typedef struct sparsesel_stats {
   uint32_t struct_size;
   int32_t world_size;
-  uint64_t executes;         /* started */
+  uint64_t executes;         /* started; with the peer transport also in replayed graphs */
   uint64_t failures;         /* executes that did not return OK */
   uint64_t prefix_refetches; /* rows whose prefix was not enough and were completed */
   uint64_t timeouts;
-  uint64_t wait[64]; /* ns that this rank's slots have waited for each rank, where the transport
-                        can tell: threads */
+  uint64_t wait[64]; /* ns that this rank has waited for each rank, where the transport can tell:
+                        threads, peer */
 } sparsesel_stats;
 
 #define SPARSESEL_STATS_INIT                                \
@@ -727,8 +727,10 @@ typedef struct sparsesel_stats {
   }
 SPARSESEL_API void sparsesel_stats_init(sparsesel_stats* stats);
 
-/* Counts since the binding was made, `wait` since its workspace was; on device memory only executes
- * and failures to launch. Never blocks; any thread. Since 0.1. */
+/* Counts since the binding was made; with `threads`, `wait` since its workspace was. With `peer`
+ * they are what kernels have counted until now, replays included, and copied from the device;
+ * `failures` are of launches. With `nccl` only calls are counted. Waits for no peer and no stream;
+ * any thread, also while a stream is captured. INTERNAL: the copy failed. Since 0.1. */
 SPARSESEL_API sparsesel_status sparsesel_binding_stats(const sparsesel_binding* binding,
                                                        sparsesel_stats* stats,
                                                        sparsesel_error* error);

@@ -108,6 +108,14 @@ struct PeerInboxShape {
   }
 };
 
+// What kernels count for a binding, in the rank's own device memory.
+struct PeerCounters {
+  unsigned long long executes;
+  unsigned long long prefix_refetches;  // rows whose lists were fetched whole after all
+  unsigned long long timeouts;
+  unsigned long long wait_ns[kMaxPeers];  // for each rank's headers
+};
+
 // One rank's end of the exchange, as its kernels see it.
 struct PeerEnd {
   int32_t rank = 0;
@@ -117,6 +125,7 @@ struct PeerEnd {
   PeerState* state = nullptr;            // this rank's
   uint4* inbox[kMaxPeers] = {};          // every rank's, as this rank addresses it
   PeerRankState* ranks[kMaxPeers] = {};  // likewise
+  PeerCounters* counters = nullptr;      // may be null
 };
 
 // Which rows a step handles, and who owns them: row r of [begin, begin + rows) is dealt as row

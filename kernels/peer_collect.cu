@@ -19,7 +19,7 @@ __device__ void AwaitHeaders(const PeerEnd& end, const PeerHeader& header, int64
                              uint32_t epoch, bool compare) {
   for (int32_t source = threadIdx.x; source < end.world; source += blockDim.x) {
     uint4 packet;
-    if (!AwaitPacket(end, InboxHalf(end, end.rank, epoch) + place + source, epoch, source,
+    if (!AwaitHeader(end, InboxHalf(end, end.rank, epoch) + place + source, epoch, source,
                      &packet)) {
       continue;
     }

@@ -130,7 +130,7 @@ struct PeerInput {
     if (slot == 0 && member < static_cast<uint32_t>(end.world)) {
       const auto source = static_cast<int32_t>(member);
       uint4 packet;
-      if (AwaitPacket(end, InboxHalf(end, end.rank, epoch) + end.shape.header() + source, epoch,
+      if (AwaitHeader(end, InboxHalf(end, end.rank, epoch) + end.shape.header() + source, epoch,
                       source, &packet) &&
           (packet.x != header.digest || packet.z != header.rows)) {
         FailPeers(end, SPARSESEL_MISMATCH, source);
@@ -210,6 +210,12 @@ struct PeerInput {
     if (failure != 0 && status_word != nullptr) *status_word = failure;
     state->blocks_done = 0;
     state->epoch = epoch;
+    CountStep(end, rows);
+  }
+
+  // By one thread of a row that takes the way out.
+  __device__ __forceinline__ void CountRefetch() const {
+    if (has_prefix && end.counters != nullptr) atomicAdd(&end.counters->prefix_refetches, 1ull);
   }
 };
 

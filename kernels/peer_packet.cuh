@@ -67,6 +67,9 @@ __device__ __noinline__ void FailPeers(const PeerEnd& end, uint32_t status, int3
     host->failed_rank = rank;
     __threadfence_system();
     host->failure = status;
+    if (status == SPARSESEL_TIMEOUT && end.counters != nullptr) {
+      atomicAdd(&end.counters->timeouts, 1ull);
+    }
   }
   // Whoever waits for a rank that has only waited itself hears that a peer failed; an abort and a
   // mismatch are everybody's.
@@ -121,6 +124,28 @@ __device__ __forceinline__ bool AwaitPacket(const PeerEnd& end, const uint4* at,
                                             int32_t source, uint4* packet) {
   *packet = LoadPacket(at);
   return Arrived(*packet, epoch) || AwaitLatePacket(end, at, epoch, source, packet);
+}
+
+// The same for a header, of which one thread waits for each: the time is counted.
+__device__ __noinline__ bool AwaitLateHeader(const PeerEnd& end, const uint4* at, uint32_t epoch,
+                                             int32_t source, uint4* packet) {
+  const uint64_t begin = GlobalNanoseconds();
+  const bool came = AwaitLatePacket(end, at, epoch, source, packet);
+  if (end.counters != nullptr) {
+    atomicAdd(&end.counters->wait_ns[source], GlobalNanoseconds() - begin);
+  }
+  return came;
+}
+
+__device__ __forceinline__ bool AwaitHeader(const PeerEnd& end, const uint4* at, uint32_t epoch,
+                                            int32_t source, uint4* packet) {
+  *packet = LoadPacket(at);
+  return Arrived(*packet, epoch) || AwaitLateHeader(end, at, epoch, source, packet);
+}
+
+// By one thread per step.
+__device__ __forceinline__ void CountStep(const PeerEnd& end, const PeerRows& rows) {
+  if (end.counters != nullptr && rows.begin == 0) atomicAdd(&end.counters->executes, 1ull);
 }
 
 // Epochs run from 1 to 2^32 - 2 and round again: 0 is what fresh memory holds, and an even number

@@ -74,7 +74,9 @@ __global__ void __launch_bounds__(kThreads)
   // The last block to finish begins the epoch for the kernels that follow in the stream.
   if (!IsLastBlock(own)) return;
   if (headers_last) SendHeaders(end, end.shape.header(), header, epoch);
-  if (threadIdx.x == 0) own->epoch = epoch;
+  if (threadIdx.x != 0) return;
+  own->epoch = epoch;
+  CountStep(end, rows);
 }
 
 __global__ void __launch_bounds__(kThreads)

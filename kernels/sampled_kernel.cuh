@@ -255,6 +255,7 @@ __global__ void __launch_bounds__(kThreads, 1024 / kThreads)
       proof =
           all || bound == kAbsentKey || (params.need_source ? cut.key > bound : cut.key >= bound);
       if constexpr (Input::kWaits) {
+        if (member == 0) params.input.CountRefetch();
         // It may have waited for what peers keep.
         __syncthreads();
         if (t < team.Size() && state.failed != 0) team.Add(&state.failed, t, 1);

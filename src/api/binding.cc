@@ -50,7 +50,7 @@ Status BindingStats(const sparsesel_binding* binding, sparsesel_stats* stats) {
   SPARSESEL_RETURN_IF_ERROR(pinned.Take(binding));
   SPARSESEL_RETURN_IF_ERROR(CheckStructOut("stats", stats));
   sparsesel_stats filled = SPARSESEL_STATS_INIT;
-  pinned->Stats(&filled);
+  SPARSESEL_RETURN_IF_ERROR(pinned->Stats(&filled));
   CopyStructOut(&filled, sizeof(filled), stats);
   return {};
 }

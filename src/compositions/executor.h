@@ -55,6 +55,7 @@ struct ExecuteCounters {
   std::atomic<uint64_t> failures{0};
   std::atomic<uint64_t> prefix_refetches{0};
   std::atomic<uint64_t> timeouts{0};
+  std::shared_ptr<Buffer> on_device;  // what the kernels of a device group count, or null
 };
 
 // Where an execute runs: one slot of a workspace.
@@ -101,6 +102,10 @@ struct Backend {
   // UNSUPPORTED when no tile fits the memory limit.
   Status (*make_executor)(const Comm& comm, const Job& job, int32_t capacity,
                           const Composition& composition, std::unique_ptr<Executor>* executor);
+  // Gives a binding's counters what kernels count in, if any do; and adds that to `stats`.
+  Status (*make_counters)(const Comm& comm, ExecuteCounters* counters);
+  Status (*read_counters)(const Comm& comm, const ExecuteCounters& counters,
+                          sparsesel_stats* stats);
   Status (*copy_in)(void* to, const void* from, size_t bytes);
   Status (*copy_out)(void* to, const void* from, size_t bytes);
   // ns per execute of a train of `length` executes of one call. Sequence numbers are counted on

@@ -88,7 +88,7 @@ Status Binding::Execute(const sparsesel_io& io, void* stream, const Status& inva
   return status;
 }
 
-void Binding::Stats(sparsesel_stats* stats) const {
+Status Binding::Stats(sparsesel_stats* stats) const {
   const ExecuteCounters& counters = state_->counters;
   stats->world_size = state_->comm->world();
   stats->executes = counters.executes.load(std::memory_order_relaxed);
@@ -101,6 +101,7 @@ void Binding::Stats(sparsesel_stats* stats) const {
     slot.channel.table->waits(slot.channel.self.get(), waits.data());
     for (size_t r = 0; r < waits.size(); ++r) stats->wait[r] += waits[r];
   }
+  return state_->backend->read_counters(*state_->comm, counters, stats);
 }
 
 Status Binding::ToJson(std::string* json) const {

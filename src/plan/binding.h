@@ -19,7 +19,7 @@ class Binding {
   // `invalid`: what was found wrong with the arguments before the call (then `io` is zero); the
   // call takes part all the same, so that the peers hear of it instead of waiting.
   Status Execute(const sparsesel_io& io, void* stream, const Status& invalid);
-  void Stats(sparsesel_stats* stats) const;
+  Status Stats(sparsesel_stats* stats) const;
   Status ToJson(std::string* json) const;
 
   Workspace& workspace();

@@ -421,6 +421,7 @@ Status Plan::State::MakeBinding(const std::shared_ptr<Workspace>& workspace, int
     peer_visible = std::max(peer_visible, bound_capacity.executor->peer_visible_bytes());
   }
   SPARSESEL_RETURN_IF_ERROR(GrowWorkspace(state->workspace->state(), bytes, peer_visible));
+  SPARSESEL_RETURN_IF_ERROR(backend->make_counters(*comm, &state->counters));
   state->slots = state->workspace->state().slots;
   *binding = std::make_shared<Binding>(std::move(state));
   return {};

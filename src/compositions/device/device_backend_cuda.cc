@@ -1,3 +1,5 @@
+#include <utility>
+
 #include "compositions/device/device_backend.h"
 #include "compositions/device/device_executors.h"
 #include "compositions/device/device_slot.h"
@@ -27,6 +29,41 @@ Status CopyOut(void* to, const void* from, size_t bytes) {
   return Copy(to, from, bytes, cudaMemcpyDeviceToHost);
 }
 
+Status MakePeerCounters(const Comm& comm, ExecuteCounters* counters) {
+  static constexpr kernels::PeerCounters kZero = {};
+  const OnDevice on(comm.device());
+  SPARSESEL_RETURN_IF_ERROR(CudaStatus(on.error(), "cudaSetDevice"));
+  auto memory = std::make_shared<Buffer>();
+  SPARSESEL_RETURN_IF_ERROR(Buffer::Take(comm.environment(), SPARSESEL_MEMORY_DEVICE, sizeof(kZero),
+                                         "counters", memory.get()));
+  SPARSESEL_RETURN_IF_ERROR(CopyIn(memory->data(), &kZero, sizeof(kZero)));
+  counters->on_device = std::move(memory);
+  return {};
+}
+
+// Replays are counted by the kernels alone, so executes are those that have begun there.
+Status ReadPeerCounters(const Comm& comm, const ExecuteCounters& counters, sparsesel_stats* stats) {
+  kernels::PeerCounters counted{};
+  const OnDevice on(comm.device());
+  SPARSESEL_RETURN_IF_ERROR(CudaStatus(on.error(), "cudaSetDevice"));
+  // The caller may be capturing a stream, which this has nothing to do with.
+  cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+  SPARSESEL_RETURN_IF_ERROR(CudaStatus(cudaThreadExchangeStreamCaptureMode(&mode),
+                                       "cudaThreadExchangeStreamCaptureMode"));
+  const Status copied = CopyOut(&counted, counters.on_device->data(), sizeof(counted));
+  (void)cudaThreadExchangeStreamCaptureMode(&mode);
+  SPARSESEL_RETURN_IF_ERROR(copied);
+  stats->executes = counted.executes;
+  stats->prefix_refetches += counted.prefix_refetches;
+  stats->timeouts += counted.timeouts;
+  for (int32_t r = 0; r < comm.world(); ++r) stats->wait[r] += counted.wait_ns[r];
+  return {};
+}
+
+// NCCL's kernels tell nothing.
+Status NoCounters(const Comm&, ExecuteCounters*) { return {}; }
+Status NothingCounted(const Comm&, const ExecuteCounters&, sparsesel_stats*) { return {}; }
+
 void* TrialStream(const Slot& slot) { return DeviceOf(slot).stream; }
 
 Status Finish(const Slot& slot) {
@@ -41,19 +78,10 @@ Status Drain(const Slot&, int64_t) { return {}; }
 
 const Backend& DeviceBackend(const Comm& comm) {
   static constexpr Backend peer = {
-      SPARSESEL_MEMORY_DEVICE,
-      DeviceTopology,
-      MakeDeviceSlot,
-      ReserveDeviceSlot,
-      ConnectDeviceSlot,
-      TrialStream,
-      Finish,
-      MakePeerExecutor,
-      CopyIn,
-      CopyOut,
-      TimeDeviceTrain,
-      TimeDeviceSpans,
-      Drain,
+      SPARSESEL_MEMORY_DEVICE, DeviceTopology,   MakeDeviceSlot, ReserveDeviceSlot,
+      ConnectDeviceSlot,       TrialStream,      Finish,         MakePeerExecutor,
+      MakePeerCounters,        ReadPeerCounters, CopyIn,         CopyOut,
+      TimeDeviceTrain,         TimeDeviceSpans,  Drain,
   };
   static constexpr Backend nccl = {
       SPARSESEL_MEMORY_DEVICE,
@@ -64,6 +92,8 @@ const Backend& DeviceBackend(const Comm& comm) {
       TrialStream,
       FinishNccl,
       MakeNcclExecutor,
+      NoCounters,
+      NothingCounted,
       CopyIn,
       CopyOut,
       TimeDeviceTrain,

@@ -42,8 +42,9 @@ Status ReserveDeviceSlot(Comm& comm, size_t bytes, size_t peer_visible, Slot* sl
 Status ConnectDeviceSlot(Comm& comm, Slot* slot);
 const TrainMeeting& PeerMeeting();
 
-// If `stream` is being captured, its graph keeps the slot's memory for as long as it lives.
-Status KeepForCapture(const Slot& slot, cudaStream_t stream);
+// If `stream` is being captured, its graph keeps the slot's memory, and what its kernels count in,
+// for as long as it lives.
+Status KeepForCapture(const Slot& slot, const ExecuteCounters& counters, cudaStream_t stream);
 // Frees what destroyed graphs have let go of, which CUDA does not allow them to do themselves.
 void FreeWhatGraphsLetGo();
 

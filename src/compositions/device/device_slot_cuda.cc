@@ -44,6 +44,7 @@ struct KeptMemory {
 struct Kept {
   std::shared_ptr<void> device;  // DeviceSlot::kept; not the slot, which holds graphs itself
   std::shared_ptr<Buffer> memory;
+  std::shared_ptr<Buffer> counters;  // may be null
 };
 
 void CUDART_CB LetGo(void* object) {
@@ -51,6 +52,7 @@ void CUDART_CB LetGo(void* object) {
   try {
     Graveyard::Get().Bury(std::move(kept->device));
     Graveyard::Get().Bury(std::move(kept->memory));
+    Graveyard::Get().Bury(std::move(kept->counters));
   } catch (...) {
     return;  // without memory to remember it, it is kept for ever
   }
@@ -147,7 +149,7 @@ const TrainMeeting& PeerMeeting() {
   return meeting;
 }
 
-Status KeepForCapture(const Slot& slot, cudaStream_t stream) {
+Status KeepForCapture(const Slot& slot, const ExecuteCounters& counters, cudaStream_t stream) {
   cudaStreamCaptureStatus capturing = cudaStreamCaptureStatusNone;
   cudaGraph_t graph = nullptr;
   SPARSESEL_RETURN_IF_ERROR(CudaStatus(
@@ -157,7 +159,7 @@ Status KeepForCapture(const Slot& slot, cudaStream_t stream) {
     return Status::Error(SPARSESEL_INVALID_STATE, "the stream's capture has been invalidated");
   }
   if (capturing == cudaStreamCaptureStatusNone) return {};
-  auto kept = std::make_unique<Kept>(Kept{DeviceOf(slot).kept, slot.memory});
+  auto kept = std::make_unique<Kept>(Kept{DeviceOf(slot).kept, slot.memory, counters.on_device});
   cudaUserObject_t object = nullptr;
   SPARSESEL_RETURN_IF_ERROR(CudaStatus(
       cudaUserObjectCreate(&object, kept.get(), LetGo, 1, cudaUserObjectNoDestructorSync),

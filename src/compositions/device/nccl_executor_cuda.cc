@@ -237,7 +237,7 @@ Status NcclExecutor::SelectAndReplicate(const NcclTile& tile) const {
 }
 
 Status NcclExecutor::Execute(const Call& call, const Slot& slot, StageClock* clock,
-                             ExecuteCounters*) const {
+                             ExecuteCounters* counters) const {
   SPARSESEL_RETURN_IF_ERROR(call.local);
   const NcclSlot& nccl = NcclOf(slot);
   const OnDevice on(nccl.device);
@@ -245,7 +245,7 @@ Status NcclExecutor::Execute(const Call& call, const Slot& slot, StageClock* clo
   SPARSESEL_RETURN_IF_ERROR(NcclGroupTable()->state(nccl.rank.get()));
   const auto stream = static_cast<cudaStream_t>(call.stream);
   SPARSESEL_RETURN_IF_ERROR(RefuseLegacyStream(stream));
-  SPARSESEL_RETURN_IF_ERROR(KeepForCapture(slot, stream));
+  SPARSESEL_RETURN_IF_ERROR(KeepForCapture(slot, *counters, stream));
   NcclTile tile;
   tile.io = &call.io;
   tile.slot = &nccl;

@@ -158,19 +158,22 @@ Status PeerExecutor::SelectAndReplicate(const PeerTile& tile) const {
 }
 
 Status PeerExecutor::Execute(const Call& call, const Slot& slot, StageClock* clock,
-                             ExecuteCounters*) const {
+                             ExecuteCounters* counters) const {
   SPARSESEL_RETURN_IF_ERROR(call.local);
   const OnDevice on(DeviceOf(slot).device);
   SPARSESEL_RETURN_IF_ERROR(CudaStatus(on.error(), "cudaSetDevice"));
   SPARSESEL_RETURN_IF_ERROR(PeerGroupTable()->state(group_.get()));
   const auto stream = static_cast<cudaStream_t>(call.stream);
   SPARSESEL_RETURN_IF_ERROR(RefuseLegacyStream(stream));
-  SPARSESEL_RETURN_IF_ERROR(KeepForCapture(slot, stream));
+  SPARSESEL_RETURN_IF_ERROR(KeepForCapture(slot, *counters, stream));
   PeerTile tile;
   tile.io = &call.io;
   tile.memory = slot.memory->data();
   tile.end = DeviceOf(slot).end;
   tile.end.shape = layout().inbox;
+  if (counters->on_device != nullptr) {
+    tile.end.counters = reinterpret_cast<kernels::PeerCounters*>(counters->on_device->data());
+  }
   // Epochs count the executes, so what is left to compare is what is executed.
   // And how many blocks share a row, where peers wait for a word of each.
   const uint64_t what = call.message.digest ^ (call.message.tag * 0x9e3779b97f4a7c15u) ^

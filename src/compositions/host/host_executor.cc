@@ -148,6 +148,10 @@ Status MakeExecutor(const Comm& comm, const Job& job, int32_t capacity,
   return {};
 }
 
+// What there is to count is counted by the executes themselves.
+Status NoCounters(const Comm&, ExecuteCounters*) { return {}; }
+Status NothingCounted(const Comm&, const ExecuteCounters&, sparsesel_stats*) { return {}; }
+
 Status Copy(void* to, const void* from, size_t bytes) {
   std::memcpy(to, from, bytes);
   return {};
@@ -196,8 +200,21 @@ Topology HostTopology(const Comm& comm) {
 
 const Backend& HostBackend() {
   static constexpr Backend backend = {
-      SPARSESEL_MEMORY_HOST, HostTopology, MakeSlot, Reserve,   Connect,   NoStream, Finished,
-      MakeExecutor,          Copy,         Copy,     TimeTrain, TimeSpans, Drain,
+      SPARSESEL_MEMORY_HOST,
+      HostTopology,
+      MakeSlot,
+      Reserve,
+      Connect,
+      NoStream,
+      Finished,
+      MakeExecutor,
+      NoCounters,
+      NothingCounted,
+      Copy,
+      Copy,
+      TimeTrain,
+      TimeSpans,
+      Drain,
   };
   return backend;
 }
