@@ -21,7 +21,8 @@ class TraceRange {
 class TraceRange {
  public:
   TraceRange(const char*, int64_t) {}
-  ~TraceRange() {}  // so that a range of a scope is no unused variable
+  // Not trivial, so that a range of a scope is no unused variable.
+  ~TraceRange() {}  // NOLINT(modernize-use-equals-default)
   TraceRange(const TraceRange&) = delete;
   TraceRange& operator=(const TraceRange&) = delete;
 };

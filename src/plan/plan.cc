@@ -211,9 +211,9 @@ Status Plan::State::Race(const RaceOptions& options, std::shared_ptr<const Repor
   const uint64_t control_calls = comm->control_calls();
   Status local = options.invalid;
   if (local.ok() && phase != Phase::kPrepared) {
-    local = Status::Error(SPARSESEL_INVALID_STATE, phase == Phase::kRaced
-                                                       ? "the plan has been raced before"
-                                                       : "the plan has not been prepared");
+    local = Status::Error(SPARSESEL_INVALID_STATE, "%s",
+                          phase == Phase::kRaced ? "the plan has been raced before"
+                                                 : "the plan has not been prepared");
   }
   if (local.ok() && bound) {
     local =

@@ -17,6 +17,7 @@ constexpr uint64_t kHoldoutSeed = 0x9e3779b97f4a7c15u;  // other streams than th
 
 RowDigest ReferenceDigest(const Job& job, const std::vector<TrialRow>& lists) {
   std::vector<ReferenceList> views;
+  views.reserve(lists.size());
   for (const TrialRow& list : lists) views.push_back(list.list());
   return DigestReference(job, SelectReference(views, job.problem.k,
                                               job.problem.output_order == SPARSESEL_OUTPUT_BY_ID));

@@ -63,6 +63,7 @@ float Score(const GeneratorOptions& options, int32_t rank, Random* random) {
 // Sorts one list by the full order; its ids are distinct and its scores are numbers.
 void SortList(float* scores, int32_t* ids, int32_t length) {
   std::vector<std::pair<float, int32_t>> list;
+  list.reserve(static_cast<size_t>(length));
   for (int32_t i = 0; i < length; ++i) list.emplace_back(-scores[i], ids[i]);
   std::sort(list.begin(), list.end());
   for (int32_t i = 0; i < length; ++i) {

@@ -36,6 +36,7 @@ Result Group::Run(const std::function<Result(int32_t rank)>& body) const {
   std::mutex mutex;
   Result first;
   std::vector<std::thread> threads;
+  threads.reserve(static_cast<size_t>(world()));
   for (int32_t rank = 0; rank < world(); ++rank) {
     threads.emplace_back([&, rank] {
       Result result = Guarded(body, rank);

@@ -43,7 +43,7 @@ std::vector<int32_t> DefaultCapacities(int32_t rows) {
 
 Result OpenDataset(Job* job, Dataset* dataset) {
   Dataset loaded;
-  const Result opened =
+  Result opened =
       job->input.empty() ? Generate(job->generator, &loaded) : LoadDataset(job->input, &loaded);
   if (!opened.ok()) return opened;
   if (job->reshard.empty()) {

@@ -35,7 +35,7 @@ Result Replay(const Group& group, const Placed& placed, int32_t dataset_rows, co
   std::atomic<int64_t> wrong{0};
   std::atomic<int64_t> compared{0};
   std::barrier<> ranks(group.world());
-  const Result result = group.Run([&](int32_t rank) -> Result {
+  Result result = group.Run([&](int32_t rank) -> Result {
     const Leaving leaving(&ranks);
     if (Result r = placed.Use(rank); !r.ok()) return r;
     void* const stream = placed.stream(rank);

@@ -73,6 +73,7 @@ Result Reshard(const Dataset& dataset, std::string_view name, int32_t world, Dat
     return Failure("--reshard duplicate keeps the number of ranks: leave --world out");
   }
   std::vector<Lists> rows;
+  rows.reserve(static_cast<size_t>(dataset.rows));
   for (int32_t row = 0; row < dataset.rows; ++row) {
     rows.push_back(RowLists(dataset, row, name, world));
   }

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstring>
 #include <memory>
+#include <system_error>
 #include <utility>
 
 #include "tool/safetensors_header.h"
@@ -125,10 +126,10 @@ const Tensor* Safetensors::Find(std::string_view name) const {
 Result ReadWholeFile(const std::string& path, std::vector<std::byte>* bytes) {
   // Not mapped: a file that shrinks while it is mapped ends the process.
   struct stat info {};
-  if (stat(path.c_str(), &info) != 0) return Failure(std::strerror(errno));
+  if (stat(path.c_str(), &info) != 0) return Failure(std::generic_category().message(errno));
   if (!S_ISREG(info.st_mode)) return Failure("not a regular file");
   const std::unique_ptr<std::FILE, CloseFile> file(std::fopen(path.c_str(), "rb"));
-  if (file == nullptr) return Failure(std::strerror(errno));
+  if (file == nullptr) return Failure(std::generic_category().message(errno));
   const auto size = static_cast<uint64_t>(info.st_size);
   if (size > kMaxFileBytes) return Failure("the file is larger than 8 GiB");
   bytes->resize(size);

@@ -15,8 +15,8 @@ namespace {
 
 // What is made of all-gathers goes in chunks, so that scratch has one size, known from the start:
 // about this much for the chunks of all ranks together, and at least kLeastChunk for each.
-constexpr size_t kScratch = 1024 * 1024;
-constexpr size_t kLeastChunk = 16 * 1024;
+constexpr size_t kScratch = size_t{1} << 20;
+constexpr size_t kLeastChunk = size_t{16} << 10;
 
 struct CustomChannel {
   std::shared_ptr<CustomRank> rank;

@@ -89,9 +89,9 @@ bool Hub::StuckLocked() const {
 Status Hub::DifferentCalls() const {
   const Wait* zero = waits_;
   while (zero->rank != 0) zero = zero->next;
-  const Wait* other = nullptr;  // the lowest rank that is elsewhere
+  const Wait* other = zero;  // the lowest rank that is elsewhere
   for (const Wait* wait = waits_; wait != nullptr; wait = wait->next) {
-    if (wait->lane != zero->lane && (other == nullptr || wait->rank < other->rank)) other = wait;
+    if (wait->lane != zero->lane && (other == zero || wait->rank < other->rank)) other = wait;
   }
   return Status::Error(
              SPARSESEL_MISMATCH,

@@ -86,6 +86,7 @@ void Fail(void* self, const Status& status) {
 std::vector<std::shared_ptr<void>> MakeThreadGroup(int32_t world, const Environment& environment) {
   const auto hub = std::make_shared<Hub>(world, environment);
   std::vector<std::shared_ptr<void>> ranks;
+  ranks.reserve(static_cast<size_t>(world));
   for (int32_t rank = 0; rank < world; ++rank) {
     ranks.push_back(std::make_shared<ThreadRank>(hub, rank));
   }
