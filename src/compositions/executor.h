@@ -106,8 +106,8 @@ struct Backend {
   Status (*make_counters)(const Comm& comm, ExecuteCounters* counters);
   Status (*read_counters)(const Comm& comm, const ExecuteCounters& counters,
                           sparsesel_stats* stats);
-  Status (*copy_in)(void* to, const void* from, size_t bytes);
-  Status (*copy_out)(void* to, const void* from, size_t bytes);
+  Status (*copy_in)(const Comm& comm, void* to, const void* from, size_t bytes);
+  Status (*copy_out)(const Comm& comm, void* to, const void* from, size_t bytes);
   // ns per execute of a train of `length` executes of one call. Sequence numbers are counted on
   // from call->message.sequence, which is left behind the last one.
   Status (*time_train)(const Comm& comm, const Executor& executor, const Slot& slot, int32_t length,

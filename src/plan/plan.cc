@@ -235,7 +235,8 @@ Status Plan::State::Race(const RaceOptions& options, std::shared_ptr<const Repor
     }
     if (local.ok()) {
       local = Guarded([&] {
-        return CopyTrialIo(*backend, job, trial_io, job.problem.capacities.back(), &trial_rows);
+        return CopyTrialIo(*comm, *backend, job, trial_io, job.problem.capacities.back(),
+                           &trial_rows);
       });
     }
   }

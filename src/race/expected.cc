@@ -61,7 +61,7 @@ int32_t TrialPeriod(const Job& job, int32_t rows) {
   return std::min(rows, fit);
 }
 
-Status CopyTrialIo(const Backend& backend, const Job& job, const sparsesel_io& io,
+Status CopyTrialIo(const Comm& comm, const Backend& backend, const Job& job, const sparsesel_io& io,
                    int32_t largest_capacity, TrialIo* copied) {
   const Problem& problem = job.problem;
   const auto rows = static_cast<size_t>(std::min(TrialPeriod(job, largest_capacity), io.rows));
@@ -79,16 +79,17 @@ Status CopyTrialIo(const Backend& backend, const Job& job, const sparsesel_io& i
     trial.ids.resize(length);
     trial.count = problem.candidates;
     const auto r = static_cast<int64_t>(row);
-    SPARSESEL_RETURN_IF_ERROR(backend.copy_out(trial.scores.data(), io.scores + r * io.score_stride,
-                                               score_length * sizeof(float)));
-    SPARSESEL_RETURN_IF_ERROR(
-        backend.copy_out(trial.ids.data(), io.ids + r * io.id_stride, length * sizeof(int32_t)));
+    SPARSESEL_RETURN_IF_ERROR(backend.copy_out(
+        comm, trial.scores.data(), io.scores + r * io.score_stride, score_length * sizeof(float)));
+    SPARSESEL_RETURN_IF_ERROR(backend.copy_out(comm, trial.ids.data(), io.ids + r * io.id_stride,
+                                               length * sizeof(int32_t)));
     if (io.counts != nullptr) {
-      SPARSESEL_RETURN_IF_ERROR(backend.copy_out(&trial.count, io.counts + r, sizeof(int32_t)));
+      SPARSESEL_RETURN_IF_ERROR(
+          backend.copy_out(comm, &trial.count, io.counts + r, sizeof(int32_t)));
     }
     int32_t start = 0;
     if (io.row_starts != nullptr) {
-      SPARSESEL_RETURN_IF_ERROR(backend.copy_out(&start, io.row_starts + r, sizeof(int32_t)));
+      SPARSESEL_RETURN_IF_ERROR(backend.copy_out(comm, &start, io.row_starts + r, sizeof(int32_t)));
     }
     // Trials run without row starts: fold them into the positions.
     if (start != 0) {

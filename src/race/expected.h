@@ -42,7 +42,7 @@ struct TrialIo {
   std::vector<Record> own;
   std::vector<Record> all;  // room for every rank's records
 };
-Status CopyTrialIo(const Backend& backend, const Job& job, const sparsesel_io& io,
+Status CopyTrialIo(const Comm& comm, const Backend& backend, const Job& job, const sparsesel_io& io,
                    int32_t largest_capacity, TrialIo* copied);
 
 // Fills all of RaceRows; `records` are the caller's trial rows of all ranks as

@@ -119,7 +119,8 @@ Status Trials::Load(int32_t rows, const std::function<const TrialRow*(int32_t ro
       staged_counts.push_back(made.count);
     }
     const auto copy = [&](const Buffer& to, size_t width, const auto& from) {
-      return backend_.copy_in(to.data() + static_cast<size_t>(begin) * width * sizeof(from[0]),
+      return backend_.copy_in(*comm_,
+                              to.data() + static_cast<size_t>(begin) * width * sizeof(from[0]),
                               from.data(), from.size() * sizeof(from[0]));
     };
     SPARSESEL_RETURN_IF_ERROR(copy(scores_, scores, staged_scores));
@@ -187,7 +188,8 @@ Status Trials::Poison(int32_t rows) {
   for (int32_t begin = 0; begin < output.size(); begin += step) {
     const auto staged = static_cast<size_t>(std::min(step, output.size() - begin));
     const auto spoil = [&](const Buffer& buffer, size_t width) {
-      return backend_.copy_in(buffer.data() + static_cast<size_t>(begin) * width * sizeof(int32_t),
+      return backend_.copy_in(*comm_,
+                              buffer.data() + static_cast<size_t>(begin) * width * sizeof(int32_t),
                               poison.data(), staged * width * sizeof(int32_t));
     };
     SPARSESEL_RETURN_IF_ERROR(spoil(out_ids_, k));
@@ -207,7 +209,7 @@ Status Trials::ReadDigests(int32_t rows, std::vector<RowDigest>* digests) {
   for (int32_t begin = 0; begin < output.size(); begin += step) {
     const auto staged = static_cast<size_t>(std::min(step, output.size() - begin));
     const auto read = [&](const Buffer& buffer, size_t width, void* to) {
-      return backend_.copy_out(to,
+      return backend_.copy_out(*comm_, to,
                                buffer.data() + static_cast<size_t>(begin) * width * sizeof(int32_t),
                                staged * width * sizeof(int32_t));
     };

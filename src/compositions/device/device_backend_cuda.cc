@@ -13,20 +13,29 @@ Topology DeviceTopology(const Comm& comm) {
   return {SPARSESEL_MEMORY_DEVICE, sums, sums, comm.transport()};
 }
 
-// Not by cudaMemcpy: that goes through the legacy stream, which waits for blocking streams of the
-// caller's, and returns when pageable memory has been read, not when it has arrived.
-Status Copy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) {
+cudaStream_t StreamOf(const Comm& comm) {
+  void* const self = comm.self().get();
+  return static_cast<cudaStream_t>(comm.transport() == SPARSESEL_TRANSPORT_NCCL
+                                       ? static_cast<NcclRank*>(self)->stream
+                                       : static_cast<PeerRank*>(self)->stream);
+}
+
+// In the rank's own stream. cudaMemcpy's, the legacy one, waits for blocking streams of the
+// caller's, and returns when pageable memory has been read, not when it has arrived; another stream
+// could share a hardware queue with that of a rank which waits for this one.
+Status Copy(const Comm& comm, void* to, const void* from, size_t bytes, cudaMemcpyKind kind) {
+  const cudaStream_t stream = StreamOf(comm);
   SPARSESEL_RETURN_IF_ERROR(
-      CudaStatus(cudaMemcpyAsync(to, from, bytes, kind, cudaStreamPerThread), "cudaMemcpyAsync"));
-  return CudaStatus(cudaStreamSynchronize(cudaStreamPerThread), "cudaStreamSynchronize");
+      CudaStatus(cudaMemcpyAsync(to, from, bytes, kind, stream), "cudaMemcpyAsync"));
+  return CudaStatus(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
 }
 
-Status CopyIn(void* to, const void* from, size_t bytes) {
-  return Copy(to, from, bytes, cudaMemcpyHostToDevice);
+Status CopyIn(const Comm& comm, void* to, const void* from, size_t bytes) {
+  return Copy(comm, to, from, bytes, cudaMemcpyHostToDevice);
 }
 
-Status CopyOut(void* to, const void* from, size_t bytes) {
-  return Copy(to, from, bytes, cudaMemcpyDeviceToHost);
+Status CopyOut(const Comm& comm, void* to, const void* from, size_t bytes) {
+  return Copy(comm, to, from, bytes, cudaMemcpyDeviceToHost);
 }
 
 Status MakePeerCounters(const Comm& comm, ExecuteCounters* counters) {
@@ -36,7 +45,7 @@ Status MakePeerCounters(const Comm& comm, ExecuteCounters* counters) {
   auto memory = std::make_shared<Buffer>();
   SPARSESEL_RETURN_IF_ERROR(Buffer::Take(comm.environment(), SPARSESEL_MEMORY_DEVICE, sizeof(kZero),
                                          "counters", memory.get()));
-  SPARSESEL_RETURN_IF_ERROR(CopyIn(memory->data(), &kZero, sizeof(kZero)));
+  SPARSESEL_RETURN_IF_ERROR(CopyIn(comm, memory->data(), &kZero, sizeof(kZero)));
   counters->on_device = std::move(memory);
   return {};
 }
@@ -50,7 +59,7 @@ Status ReadPeerCounters(const Comm& comm, const ExecuteCounters& counters, spars
   cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
   SPARSESEL_RETURN_IF_ERROR(CudaStatus(cudaThreadExchangeStreamCaptureMode(&mode),
                                        "cudaThreadExchangeStreamCaptureMode"));
-  const Status copied = CopyOut(&counted, counters.on_device->data(), sizeof(counted));
+  const Status copied = CopyOut(comm, &counted, counters.on_device->data(), sizeof(counted));
   (void)cudaThreadExchangeStreamCaptureMode(&mode);
   SPARSESEL_RETURN_IF_ERROR(copied);
   stats->executes = counted.executes;

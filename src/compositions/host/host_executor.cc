@@ -152,7 +152,7 @@ Status MakeExecutor(const Comm& comm, const Job& job, int32_t capacity,
 Status NoCounters(const Comm&, ExecuteCounters*) { return {}; }
 Status NothingCounted(const Comm&, const ExecuteCounters&, sparsesel_stats*) { return {}; }
 
-Status Copy(void* to, const void* from, size_t bytes) {
+Status Copy(const Comm&, void* to, const void* from, size_t bytes) {
   std::memcpy(to, from, bytes);
   return {};
 }

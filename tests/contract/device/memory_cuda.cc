@@ -58,6 +58,14 @@ class StreamPool {
       CHECK_CUDA(cudaStreamCreateWithFlags(&made, cudaStreamNonBlocking));
       stream = made;
     }
+    // A queue may be found for a stream when it is first used.
+    void* touched = nullptr;
+    CHECK_CUDA(cudaMalloc(&touched, 1));
+    for (void* stream : streams_) {
+      CHECK_CUDA(cudaMemsetAsync(touched, 0, 1, static_cast<cudaStream_t>(stream)));
+    }
+    CHECK_CUDA(cudaDeviceSynchronize());
+    CHECK_CUDA(cudaFree(touched));
   }
 
   std::mutex mutex_;
