@@ -41,4 +41,6 @@ add_library(sparsesel_warnings INTERFACE)
 target_compile_options(sparsesel_warnings INTERFACE
   "$<$<COMPILE_LANGUAGE:C,CXX>:${sparsesel_warnings}>"
   "$<$<COMPILE_LANGUAGE:CXX>:${sparsesel_cxx_warnings}>"
-  "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra>")
+  "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra>"
+  # A kernel that spills registers is an error.
+  "$<$<AND:$<COMPILE_LANGUAGE:CUDA>,$<NOT:$<CONFIG:Debug>>>:-Xptxas=--warn-on-spills,--warning-as-error>")

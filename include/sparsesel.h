@@ -564,7 +564,8 @@ typedef struct sparsesel_race_options {
   int32_t confidence_ppm;   /* the error level over all looks; 0 is 50000 (5%) */
   const sparsesel_io* trial_io; /* optional: this rank's input to time on, all ranks or none; its
                                    first rows, at most 61, repeat to fill a capacity; outputs are
-                                   ignored */
+                                   ignored. No stream is waited for: device memory must have been
+                                   written before the call */
   sparsesel_progress progress;
 } sparsesel_race_options;
 

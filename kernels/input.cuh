@@ -1,8 +1,8 @@
-// Where keys come from. An input that `kWaits` also sends, in Begin, and counts itself done in End.
-// An input gives a view of one row; a view fetches two neighbouring records at
-// an even position and turns what it fetched into keys. The two steps are apart so that a kernel
-// can have many fetches in flight, and so that an input whose memory is still being written by
-// peers (packets that carry an epoch) can check and fetch again in Resolve.
+// Where keys come from. An input gives a view of one row; a view fetches two neighbouring records
+// at an even position and turns what it fetched into keys. The two steps are apart so that a kernel
+// can have many fetches in flight, and so that one whose input is still being written by peers can
+// fetch again what IsLate, until it has arrived or the view GivesUp. Such an input `kWaits`; it
+// also sends, in Begin, and counts itself done in End.
 #ifndef SPARSESEL_KERNELS_INPUT_CUH_
 #define SPARSESEL_KERNELS_INPUT_CUH_
 
@@ -15,6 +15,21 @@ namespace sparsesel::kernels {
 namespace {
 
 inline constexpr int32_t kAbsentId = -1;
+
+// Fetches two neighbouring records, waiting for them if need be.
+template <class View>
+__device__ __forceinline__ void FetchKeys(const View& view, uint32_t list, int32_t at,
+                                          int32_t limit, uint64_t& first, uint64_t& second) {
+  auto raw = view.Fetch(list, at, limit);
+  if constexpr (View::kWaits) {
+    uint64_t begin = 0;
+    for (uint32_t poll = 1; view.IsLate(list, at, limit, raw); ++poll) {
+      if (view.GivesUp(poll, list, &begin)) break;
+      raw = view.Fetch(list, at, limit);
+    }
+  }
+  view.Resolve(list, at, limit, raw, first, second);
+}
 
 // `wide`: two records may be fetched with one access.
 struct RecordInput {
@@ -30,6 +45,7 @@ struct RecordInput {
   }
 
   struct View {
+    static constexpr bool kWaits = RecordInput::kWaits;
     const RecordInput& input;
     const Record* row;
 
@@ -84,6 +100,7 @@ struct SplitInput {
   }
 
   struct View {
+    static constexpr bool kWaits = SplitInput::kWaits;
     const uint32_t* scores;
     const int32_t* ids;
     int32_t length;

@@ -1,5 +1,6 @@
 // Sampled selection's input for the fused kernel: lists that arrive in this rank's inbox while the
-// kernel runs. Begin sends this rank's share; Resolve is where a thread waits for what it fetched.
+// kernel runs. Begin sends this rank's share. A thread that has fetched all its packets fetches
+// them again until they have arrived: one loop, since waiting for each by itself costs registers.
 #ifndef SPARSESEL_KERNELS_PEER_INPUT_CUH_
 #define SPARSESEL_KERNELS_PEER_INPUT_CUH_
 
@@ -33,6 +34,7 @@ struct PeerInput {
   }
 
   struct View {
+    static constexpr bool kWaits = PeerInput::kWaits;
     const PeerInput& input;
     const uint4* row;  // of source 0 in this rank's inbox
     uint32_t epoch;
@@ -61,22 +63,35 @@ struct PeerInput {
       if (at + 1 < length) raw.second = LoadPacket(At(list, at + 1));
       return raw;
     }
-    __device__ __forceinline__ uint64_t Key(uint32_t list, int32_t at, int32_t length,
-                                            uint4 packet) const {
-      if (at >= length) return kAbsentKey;
-      if (!Arrived(packet, epoch) &&
-          !AwaitLatePacket(input.end, At(list, at), epoch, static_cast<int32_t>(list), &packet)) {
-        *failed = 1;
-        return kAbsentKey;
+    // Whether something of `raw` is still to come.
+    __device__ __forceinline__ bool IsLate(uint32_t list, int32_t at, int32_t limit,
+                                           const Raw& raw) const {
+      const int32_t length = min(limit, Length(list));
+      return (at < length && !Arrived(raw.first, epoch)) ||
+             (at + 1 < length && !Arrived(raw.second, epoch));
+    }
+    // Whether to wait no longer; `poll` counts from 1, and `begin` is set by the first.
+    __device__ __forceinline__ bool GivesUp(uint32_t poll, uint32_t list, uint64_t* begin) const {
+      if (poll == 1) *begin = GlobalNanoseconds();
+      if (poll % kPollsBetweenGlances != 0 ||
+          !GiveUp(input.end, poll, *begin, static_cast<int32_t>(list))) {
+        return false;
       }
-      return CandidateKey(packet.x, static_cast<int32_t>(packet.z));
+      *failed = 1;
+      return true;
+    }
+    // What has not arrived counts as absent: whoever has given up says so.
+    __device__ __forceinline__ uint64_t Key(int32_t at, int32_t length, const uint4& packet) const {
+      return at < length && Arrived(packet, epoch)
+                 ? CandidateKey(packet.x, static_cast<int32_t>(packet.z))
+                 : kAbsentKey;
     }
     __device__ __forceinline__ void Resolve(uint32_t list, int32_t at, int32_t limit,
                                             const Raw& raw, uint64_t& first,
                                             uint64_t& second) const {
       const int32_t length = min(limit, Length(list));
-      first = Key(list, at, length, raw.first);
-      second = Key(list, at + 1, length, raw.second);
+      first = Key(at, length, raw.first);
+      second = Key(at + 1, length, raw.second);
     }
   };
 

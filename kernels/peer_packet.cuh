@@ -90,57 +90,72 @@ __device__ __forceinline__ uint32_t Failure(const PeerEnd& end) {
   return LoadWord(&end.ranks[end.rank]->failure);
 }
 
-inline constexpr uint32_t kPollsBetweenChecks = 1024;  // host memory is far: look there rarely
+// How often a wait looks whether the group has failed, and at the host's words, which are far.
+inline constexpr uint32_t kPollsBetweenGlances = 64;
+inline constexpr uint32_t kPollsBetweenChecks = 1024;
 
-// Waits for one packet from `source`. False if the group has failed or the limit is over.
-__device__ __noinline__ bool AwaitLatePacket(const PeerEnd& end, const uint4* at, uint32_t epoch,
-                                             int32_t source, uint4* packet) {
-  const uint64_t begin = GlobalNanoseconds();
+// Whether a wait for `source`, begun at `begin` and at its `poll`-th look, is to be given up: the
+// group has failed, or fails now because the limit is over.
+__device__ __noinline__ bool GiveUp(const PeerEnd& end, uint32_t poll, uint64_t begin,
+                                    int32_t source) {
   uint32_t status = 0;
-  for (uint32_t poll = 1;; ++poll) {
-    *packet = LoadPacket(at);
-    if (Arrived(*packet, epoch)) return true;
-    if (poll % 64 != 0) continue;
-    const uint2 words = FailureWords(end);
-    if ((words.x | words.y) != 0) break;
-    if (poll % kPollsBetweenChecks != 0) continue;
+  const uint2 words = FailureWords(end);
+  if ((words.x | words.y) == 0) {
+    if (poll % kPollsBetweenChecks != 0) return false;
     const PeerRankState* const own = end.ranks[end.rank];
     const volatile PeerHostWords* const host = own->host;
     if (host->abort != 0 || (own->abort != nullptr && LoadWord(own->abort) != 0)) {
       status = SPARSESEL_ABORTED;
       source = end.rank;
-      break;
-    }
-    if (GlobalNanoseconds() - begin > host->limit_ns) {
+    } else if (GlobalNanoseconds() - begin > host->limit_ns) {
       status = SPARSESEL_TIMEOUT;
-      break;
+    } else {
+      return false;
     }
   }
   FailPeers(end, status, source);
-  return false;
+  return true;
+}
+
+// Waits for one packet from `source`, which has not arrived if the group has failed or the limit is
+// over.
+__device__ __noinline__ uint4 AwaitLatePacket(const PeerEnd& end, const uint4* at, uint32_t epoch,
+                                              int32_t source) {
+  const uint64_t begin = GlobalNanoseconds();
+  for (uint32_t poll = 1;; ++poll) {
+    const uint4 packet = LoadPacket(at);
+    if (Arrived(packet, epoch) ||
+        (poll % kPollsBetweenGlances == 0 && GiveUp(end, poll, begin, source))) {
+      return packet;
+    }
+  }
 }
 
 __device__ __forceinline__ bool AwaitPacket(const PeerEnd& end, const uint4* at, uint32_t epoch,
                                             int32_t source, uint4* packet) {
   *packet = LoadPacket(at);
-  return Arrived(*packet, epoch) || AwaitLatePacket(end, at, epoch, source, packet);
+  if (Arrived(*packet, epoch)) return true;
+  *packet = AwaitLatePacket(end, at, epoch, source);
+  return Arrived(*packet, epoch);
 }
 
 // The same for a header, of which one thread waits for each: the time is counted.
-__device__ __noinline__ bool AwaitLateHeader(const PeerEnd& end, const uint4* at, uint32_t epoch,
-                                             int32_t source, uint4* packet) {
+__device__ __noinline__ uint4 AwaitLateHeader(const PeerEnd& end, const uint4* at, uint32_t epoch,
+                                              int32_t source) {
   const uint64_t begin = GlobalNanoseconds();
-  const bool came = AwaitLatePacket(end, at, epoch, source, packet);
+  const uint4 packet = AwaitLatePacket(end, at, epoch, source);
   if (end.counters != nullptr) {
     atomicAdd(&end.counters->wait_ns[source], GlobalNanoseconds() - begin);
   }
-  return came;
+  return packet;
 }
 
 __device__ __forceinline__ bool AwaitHeader(const PeerEnd& end, const uint4* at, uint32_t epoch,
                                             int32_t source, uint4* packet) {
   *packet = LoadPacket(at);
-  return Arrived(*packet, epoch) || AwaitLateHeader(end, at, epoch, source, packet);
+  if (Arrived(*packet, epoch)) return true;
+  *packet = AwaitLateHeader(end, at, epoch, source);
+  return Arrived(*packet, epoch);
 }
 
 // By one thread per step.

@@ -22,9 +22,8 @@ __device__ __forceinline__ void ForEachKey(const TeamT& team, const View& view, 
   for (uint32_t first = 0; first << team.Log2() < map.lines; first += kThreads / 8) {
     const uint32_t line = BlockLine(first + threadIdx.x / 8, team.Rank(), team.Log2());
     const Place place = PlaceOf(map, line, lane8);
-    auto raw = view.Fetch(place.list, place.at, limit);
     uint64_t a, b;
-    view.Resolve(place.list, place.at, limit, raw, a, b);
+    FetchKeys(view, place.list, place.at, limit, a, b);
     __syncwarp();
     visit(a);
     visit(b);

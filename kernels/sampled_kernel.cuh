@@ -45,8 +45,7 @@ template <class View>
 __device__ __forceinline__ uint64_t ReadKey(const View& view, uint32_t list, int32_t at,
                                             int32_t limit) {
   uint64_t first, second;
-  auto raw = view.Fetch(list, at & ~1, limit);
-  view.Resolve(list, at & ~1, limit, raw, first, second);
+  FetchKeys(view, list, at & ~1, limit, first, second);
   return (at & 1) != 0 ? second : first;
 }
 
@@ -70,8 +69,17 @@ __device__ __forceinline__ void WriteRest(const OutputRow& out, uint32_t from, u
   for (uint32_t i = from + member; i < k; i += members) out.Write(i, kAbsentKey);
 }
 
+// Blocks of a processor that registers must suffice for. Waiting takes some more, and the compiler
+// finds them within 64 for 9.0 only.
+constexpr int ResidentBlocks(int threads, [[maybe_unused]] bool waits) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1000
+  if (waits) return 768 / threads;
+#endif
+  return 1024 / threads;
+}
+
 template <class Input, int kThreads, int kKeys, bool kCluster>
-__global__ void __launch_bounds__(kThreads, 1024 / kThreads)
+__global__ void __launch_bounds__(kThreads, ResidentBlocks(kThreads, Input::kWaits))
     SampledKernel(const __grid_constant__ SampledParams<Input> params) {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
   constexpr bool kBuilt = true;
@@ -119,6 +127,19 @@ __global__ void __launch_bounds__(kThreads, 1024 / kThreads)
       }
     };
     const auto resolve = [&] {
+      if constexpr (Input::kWaits) {
+        constexpr uint32_t kNobody = kMaxLists;
+        uint64_t begin = 0;
+        for (uint32_t poll = 1;; ++poll) {
+          uint32_t late = kNobody;
+#pragma unroll
+          for (int i = 0; i < kPairs; ++i) {
+            if (view.IsLate(place[i].list, place[i].at, plan.limit, raw[i])) late = place[i].list;
+          }
+          if (late == kNobody || view.GivesUp(poll, late, &begin)) break;
+          fetch(0);
+        }
+      }
 #pragma unroll
       for (int i = 0; i < kPairs; ++i) {
         view.Resolve(place[i].list, place[i].at, plan.limit, raw[i], key[2 * i], key[2 * i + 1]);
@@ -157,12 +178,6 @@ __global__ void __launch_bounds__(kThreads, 1024 / kThreads)
       return;
     }
 
-    if (params.has_prefix && t < kWarp) {
-      const uint64_t bound = PrefixBound(view, plan.lines, plan.limit);
-      if (t == 0) state.bound = bound;
-    }
-    __syncwarp();
-
     // Sample i comes from the i-th group of threads, at a mixed position.
     const uint32_t index = t >> plan.group_log2;
     const uint32_t mixed = Mix(index, rank);
@@ -183,6 +198,12 @@ __global__ void __launch_bounds__(kThreads, 1024 / kThreads)
     team.AwaitStart();
     SendSample(team, plan, shared, sample);
     __syncwarp();
+    if (params.has_prefix && t < kWarp) {
+      const uint64_t bound = PrefixBound(view, plan.lines, plan.limit);
+      if (t == 0) state.bound = bound;
+    }
+    __syncwarp();
+
     team.Await(state.mailbox + kSampleMail);
     RankSamples(team, plan, shared);
     __syncwarp();

@@ -40,8 +40,7 @@ __device__ bool PrefixHides(const View& view, const LineMap& lines, int32_t limi
   for (uint32_t list = threadIdx.x; list * lines.per_list < lines.lines; list += kThreads) {
     if (view.Length(list) <= limit) continue;
     uint64_t pair[2];
-    auto raw = view.Fetch(list, (limit - 1) & ~1, limit);
-    view.Resolve(list, (limit - 1) & ~1, limit, raw, pair[0], pair[1]);
+    FetchKeys(view, list, (limit - 1) & ~1, limit, pair[0], pair[1]);
     const uint64_t unseen = pair[(limit - 1) & 1];
     hides |= unseen != kAbsentKey && (unseen > last || (need_source && unseen == last));
   }
