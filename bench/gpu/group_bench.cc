@@ -9,7 +9,10 @@
 //   ORDER       unsorted (default), or sorted: lists promised in full order
 //   ROWS        default 1 2 4 8 16 64 256
 //
-// Prints Markdown, times in microseconds, of the slowest rank; spans are the race's.
+//   K           is taken from the environment (K=512), default 2048; so are CANDIDATES
+//
+// Prints Markdown, times in microseconds, of the slowest rank; spans are the race's. Below the
+// table: what as many kernels cost that do nothing, and, with one rank, the host's time in execute.
 #include <cuda_runtime.h>
 
 #include <algorithm>
@@ -21,6 +24,7 @@
 #include <thread>
 #include <vector>
 
+#include "bench/gpu/launch_floor.h"
 #include "sparsesel.h"
 #include "tests/gpu/peer_cases.h"
 
@@ -65,6 +69,7 @@ struct Measured {
   sparsesel_outcome outcome = SPARSESEL_OUTCOME_INIT;
   nlohmann::json report;                      // of rank 0
   std::vector<std::vector<double>> again[2];  // [composition][rank][replay]
+  double host[2] = {};                        // of rank 0, where it is alone
   size_t wrong = 0;                           // ids, over all ranks
 };
 
@@ -97,6 +102,12 @@ class Rank {
       for (int which : {0, 1}) Replay(which);
     }
     barrier_.arrive_and_wait();
+    if (shape_.world == 1) {
+      for (int which : {0, 1}) {
+        measured_.host[which] = sparsesel::bench::HostCost(
+            stream_, [&] { (void)sparsesel_execute(bindings_[which], &io_, stream_, nullptr); });
+      }
+    }
     LetGo();
   }
 
@@ -252,6 +263,8 @@ int main(int argc, char** argv) {
   Must(cudaGetDeviceCount(&devices), "cudaGetDeviceCount");
   const std::string transport = argc > 1 ? argv[1] : "peer";
   Shape shape{argc > 2 ? std::atoi(argv[2]) : devices, 1, 2048, 2048};
+  if (const char* k = std::getenv("K")) shape.k = std::atoi(k);
+  if (const char* candidates = std::getenv("CANDIDATES")) shape.candidates = std::atoi(candidates);
   if (argc > 3 && std::string(argv[3]) == "sorted") shape.order = Order::kKept;
   std::vector<int> rows;
   for (int i = 4; i < argc; ++i) rows.push_back(std::atoi(argv[i]));
@@ -263,6 +276,7 @@ int main(int argc, char** argv) {
       transport.c_str(), shape.world, std::min(devices, shape.world),
       shape.order == Order::kNone ? "unsorted" : "sorted", shape.candidates, shape.k);
   size_t wrong = 0;
+  double host[2] = {};
   for (const int r : rows) {
     shape.rows = r;
     const Measured m = Run(
@@ -278,7 +292,21 @@ int main(int argc, char** argv) {
                 Spans(capacity["owner"]).c_str());
     std::fflush(stdout);
     wrong += m.wrong;
+    std::copy_n(m.host, 2, host);
   }
+  if (shape.world == 1) {
+    cudaStream_t stream = nullptr;
+    Must(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "stream");
+    const double launch = sparsesel::bench::HostCost(
+        stream, [&] { (void)sparsesel::bench::LaunchNothing(16, 16, stream); });
+    std::printf("\nhost, per execute: replicated %.2f, owner %.2f; per launch of nothing %.2f\n",
+                host[0], host[1], launch);
+  }
+  const int sharing = (shape.world + devices - 1) / devices;
+  std::printf(
+      "\nkernels that do nothing, on %d streams at once: %.2f in clusters of 16, %.2f alone\n",
+      sharing, sparsesel::bench::LaunchFloor(sharing, 16),
+      sparsesel::bench::LaunchFloor(sharing, 1));
   std::printf("\n%zu ids wrong\n", wrong);
   return wrong == 0 ? 0 : 1;
 }
