@@ -27,6 +27,7 @@ inline constexpr int32_t kGroupMemory = kOnDevice ? SPARSESEL_MEMORY_DEVICE : SP
 // another one, on the same thread or one that this thread is waited for by, has yet to.
 void* TakeMemory(size_t bytes);
 void FreeMemory(void* memory);
+void TrimMemory();  // gives back what was kept to be taken again
 void CopyIn(void* to, const void* from, size_t bytes);
 void CopyOut(void* to, const void* from, size_t bytes);
 

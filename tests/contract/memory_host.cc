@@ -15,6 +15,7 @@ void* TakeMemory(size_t bytes) {
 }
 
 void FreeMemory(void* memory) { std::free(memory); }
+void TrimMemory() {}
 
 void CopyIn(void* to, const void* from, size_t bytes) {
   if (bytes > 0) std::memcpy(to, from, bytes);

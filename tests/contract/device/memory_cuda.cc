@@ -1,8 +1,10 @@
 // Arrays in the memory of the current device, which all ranks of a test share.
 #include <algorithm>
 #include <array>
-#include <cstdint>
+#include <bit>
+#include <map>
 #include <mutex>
+#include <vector>
 
 #include "contract/device/cuda_check.h"
 #include "contract/memory.h"
@@ -58,14 +60,6 @@ class StreamPool {
       CHECK_CUDA(cudaStreamCreateWithFlags(&made, cudaStreamNonBlocking));
       stream = made;
     }
-    // A queue may be found for a stream when it is first used.
-    void* touched = nullptr;
-    CHECK_CUDA(cudaMalloc(&touched, 1));
-    for (void* stream : streams_) {
-      CHECK_CUDA(cudaMemsetAsync(touched, 0, 1, static_cast<cudaStream_t>(stream)));
-    }
-    CHECK_CUDA(cudaDeviceSynchronize());
-    CHECK_CUDA(cudaFree(touched));
   }
 
   std::mutex mutex_;
@@ -73,35 +67,64 @@ class StreamPool {
   std::array<int, kStreams> uses_{};
 };
 
-// What the test's arrays are taken and given back on. Nothing goes back to the device before
-// somebody asks for that (memory_test.cc).
-cudaStream_t MemoryStream() {
-  static const cudaStream_t stream = [] {
-    cudaMemPool_t pool = nullptr;
-    CHECK_CUDA(cudaDeviceGetDefaultMemPool(&pool, 0));
-    uint64_t all = UINT64_MAX;
-    CHECK_CUDA(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &all));
-    cudaStream_t made = nullptr;
-    CHECK_CUDA(cudaStreamCreateWithFlags(&made, cudaStreamNonBlocking));
-    return made;
-  }();
-  return stream;
-}
+// Blocks that tests gave back, by size. cudaFree waits for all that the device does, holding what
+// other threads need to launch: with a rank of one group waiting there for another, that would stop
+// both. So blocks are kept, but for large ones.
+class Blocks {
+ public:
+  static Blocks& Get() {
+    static auto& blocks = *new Blocks;  // never destroyed: at exit the driver may be gone
+    return blocks;
+  }
+
+  void* Take(size_t bytes) {
+    const size_t size = std::bit_ceil(std::max<size_t>(kLeast, bytes));
+    if (size > kMost) return Allocate(bytes);
+    const std::lock_guard lock(mutex_);
+    std::vector<void*>& free = free_[size];
+    void* block = free.empty() ? Allocate(size) : free.back();
+    if (!free.empty()) free.pop_back();
+    sizes_[block] = size;
+    return block;
+  }
+  void GiveBack(void* block) {
+    const std::lock_guard lock(mutex_);
+    const auto it = sizes_.find(block);
+    if (it == sizes_.end()) {
+      (void)cudaFree(block);  // what is wrong shows in the next call that is checked
+    } else {
+      free_[it->second].push_back(block);
+      sizes_.erase(it);
+    }
+  }
+  void Trim() {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [size, free] : free_) {
+      for (void* block : free) CHECK_CUDA(cudaFree(block));
+    }
+    free_.clear();
+  }
+
+ private:
+  static constexpr size_t kLeast = 512;
+  static constexpr size_t kMost = size_t{64} << 20;
+
+  static void* Allocate(size_t bytes) {
+    void* block = nullptr;
+    CHECK_CUDA(cudaMalloc(&block, bytes));
+    return block;
+  }
+
+  std::mutex mutex_;
+  std::map<void*, size_t> sizes_;              // of the blocks that are out
+  std::map<size_t, std::vector<void*>> free_;  // by size
+};
 
 }  // namespace
 
-// cudaFree waits for all that the device does, holding what other threads need to launch: with a
-// rank of one group waiting there for another, that would stop both. So memory is taken and given
-// back in the order of a stream, which waits for nothing else.
-void* TakeMemory(size_t bytes) {
-  void* memory = nullptr;
-  CHECK_CUDA(cudaMallocAsync(&memory, std::max<size_t>(1, bytes), MemoryStream()));
-  Synchronize(MemoryStream());
-  return memory;
-}
-
-// From destructors: what is wrong shows in the next call that is checked.
-void FreeMemory(void* memory) { (void)cudaFreeAsync(memory, MemoryStream()); }
+void* TakeMemory(size_t bytes) { return Blocks::Get().Take(bytes); }
+void FreeMemory(void* memory) { Blocks::Get().GiveBack(memory); }
+void TrimMemory() { Blocks::Get().Trim(); }
 
 void CopyIn(void* to, const void* from, size_t bytes) {
   if (bytes == 0) return;

@@ -16,10 +16,8 @@ namespace {
 size_t FreeBytes() {
   size_t free_bytes = 0;
   size_t total_bytes = 0;
-  cudaMemPool_t pool = nullptr;
   CHECK_CUDA(cudaDeviceSynchronize());
-  CHECK_CUDA(cudaDeviceGetDefaultMemPool(&pool, 0));
-  CHECK_CUDA(cudaMemPoolTrimTo(pool, 0));  // what the test's own arrays had
+  TrimMemory();
   CHECK_CUDA(cudaMemGetInfo(&free_bytes, &total_bytes));
   return free_bytes;
 }
