@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "contract/order.h"
+#include "race/random.h"
 #include "sparsesel.h"
 
 namespace sparsesel {
@@ -13,52 +14,7 @@ namespace {
 // Everything below is made of integers: no rounding mode, flush-to-zero mode or mathematical
 // library can make two ranks see different inputs.
 
-// The output function of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014): a bijection without visible
-// structure.
-uint64_t Mix(uint64_t x) {
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-  return x ^ (x >> 31);
-}
-
-// SplitMix64: numbers that depend on nothing but where the stream begins.
-class Stream {
- public:
-  explicit Stream(uint64_t start) : state_(start) {}
-  uint64_t Next() { return Mix(state_ += 0x9e3779b97f4a7c15u); }
-  // 0 .. limit - 1; limit below 2^32.
-  uint32_t Below(uint32_t limit) { return static_cast<uint32_t>(((Next() >> 32) * limit) >> 32); }
-  bool OneIn(uint32_t n) { return Below(n) == 0; }
-  // True with a probability of part / whole.
-  bool Chance(int64_t part, int64_t whole) {
-    return static_cast<int64_t>((Next() >> 32) * static_cast<uint64_t>(whole) >> 32) < part;
-  }
-
- private:
-  uint64_t state_;
-};
-
 float ToFloat(uint32_t bits) { return std::bit_cast<float>(bits); }
-
-// A bijection of 0 .. 2^bits - 1, chosen by `key`.
-class Permutation {
- public:
-  Permutation(int bits, uint64_t key) : bits_(bits), key_(Mix(key)) {}
-  uint32_t operator()(uint32_t x) const {
-    const uint32_t mask = (uint32_t{1} << bits_) - 1;
-    const int half = std::max(bits_ / 2, 1);
-    for (int round = 0; round < 3; ++round) {
-      const auto odd = static_cast<uint32_t>(key_ >> (round * 16)) | 1u;
-      x = (x * odd + static_cast<uint32_t>(key_ >> 32)) & mask;
-      x ^= x >> half;
-    }
-    return x;
-  }
-
- private:
-  int bits_;
-  uint64_t key_;
-};
 
 // One list while it is written, and what its numbers are made from.
 struct List {
@@ -70,7 +26,7 @@ struct List {
   int32_t longest;      // candidates of the rank that has most
   int64_t total;        // candidates of all ranks
   int bits;             // of a number that tells all candidates of all ranks apart
-  Stream own;           // differs from rank to rank
+  RandomStream own;     // differs from rank to rank
   float* scores;
   int32_t* ids;
 
@@ -92,17 +48,17 @@ struct List {
   }
 };
 
-uint32_t FiniteScore(Stream& stream) {
+uint32_t FiniteScore(RandomStream& stream) {
   const auto bits = static_cast<uint32_t>(stream.Next());
   // An exponent of all ones is an infinity or a NaN: shorten it.
   return (bits & kInfinityBits) == kInfinityBits ? bits & ~0x40000000u : bits;
 }
 
-uint32_t SmallScore(Stream& stream) {  // positive, 0.5 .. 8, 2^16 values
+uint32_t SmallScore(RandomStream& stream) {  // positive, 0.5 .. 8, 2^16 values
   return 0x3f000000u + (stream.Below(1u << 16) << 9);
 }
 
-int32_t AbsentId(Stream& stream) {
+int32_t AbsentId(RandomStream& stream) {
   return stream.OneIn(2) ? -1 : static_cast<int32_t>(stream.Next() | kSignBit);
 }
 
@@ -158,7 +114,7 @@ int32_t FillCutoffTies(List& list) {
 }
 
 int32_t FillAllEqual(List& list) {
-  Stream shared(list.shared_key);
+  RandomStream shared(list.shared_key);
   const uint32_t score = FiniteScore(shared);
   for (int32_t i = 0; i < list.length; ++i) list.Set(i, score, list.UniqueId(i));
   return list.length;
@@ -215,7 +171,7 @@ int32_t FillDuplicateIds(List& list) {
   const auto distinct = static_cast<uint32_t>(std::max<int64_t>(list.total / 4, 1));
   for (int32_t i = 0; i < list.length; ++i) {
     const uint32_t id = list.own.Below(distinct);
-    Stream of_id(list.shared_key ^ Mix(id));
+    RandomStream of_id(list.shared_key ^ SplitMix(id));
     uint32_t score = SmallScore(of_id);
     if (list.own.OneIn(4)) score = SmallScore(list.own);
     list.Set(i, score, static_cast<int32_t>(id));
@@ -240,7 +196,7 @@ int32_t FillInfinities(List& list) {
   return list.length;
 }
 
-uint32_t NanScore(Stream& stream) {
+uint32_t NanScore(RandomStream& stream) {
   constexpr uint32_t kNans[] = {0x7fc00000u, 0xffc00000u, 0x7f800001u,
                                 0xff800001u, 0x7fffffffu, 0xffffffffu};
   if (stream.OneIn(2)) return kNans[stream.Below(6)];
@@ -309,7 +265,7 @@ int32_t FillExtremeIds(List& list) {
 }
 
 int32_t FillOneRankOnly(List& list) {
-  Stream shared(list.shared_key);
+  RandomStream shared(list.shared_key);
   const bool chosen = static_cast<int32_t>(shared.Below(list.shape.world)) == list.rank;
   const bool by_count = list.own.OneIn(2);
   for (int32_t i = 0; i < list.length; ++i) {
@@ -391,8 +347,8 @@ int32_t FillInput(InputKind kind, uint64_t seed, const InputShape& shape, int32_
     longest = std::max(longest, candidates);
   }
   const uint64_t slots = static_cast<uint64_t>(longest) * static_cast<uint64_t>(shape.world);
-  const uint64_t of_kind = Mix(seed ^ Mix(static_cast<uint64_t>(kind) + 1));
-  const uint64_t of_row = Mix(of_kind ^ Mix(static_cast<uint64_t>(row) + 1));
+  const uint64_t of_kind = SplitMix(seed ^ SplitMix(static_cast<uint64_t>(kind) + 1));
+  const uint64_t of_row = SplitMix(of_kind ^ SplitMix(static_cast<uint64_t>(row) + 1));
   List list{.shape = shape,
             .rank = rank,
             .row = row,
@@ -401,7 +357,7 @@ int32_t FillInput(InputKind kind, uint64_t seed, const InputShape& shape, int32_
             .longest = longest,
             .total = total,
             .bits = static_cast<int>(std::bit_width(slots)),  // at most 23
-            .own = Stream(Mix(of_row ^ Mix(static_cast<uint64_t>(rank) + 1))),
+            .own = RandomStream(SplitMix(of_row ^ SplitMix(static_cast<uint64_t>(rank) + 1))),
             .scores = scores,
             .ids = ids};
   const int32_t count = kGenerators[static_cast<size_t>(kind)].fill(list);
