@@ -307,7 +307,10 @@ sparsesel_status RankArrays::device_status() const {
 
 std::vector<RankArrays> MakeArrays(const Job& job, const Batch& batch, const OutputLayout& layout) {
   std::vector<RankArrays> arrays;
-  for (int32_t rank = 0; rank < job.world(); ++rank) arrays.emplace_back(job, batch, rank, layout);
+  for (int32_t rank = 0; rank < job.world(); ++rank) {
+    const OnRank on(rank);
+    arrays.emplace_back(job, batch, rank, layout);
+  }
   return arrays;
 }
 

@@ -30,6 +30,7 @@ std::string Describe(const Outcomes& outcomes) {
 Outcomes OnEveryRank(int32_t world, const RankCall& call) {
   Outcomes outcomes(static_cast<size_t>(world));
   const auto run = [&](int32_t rank) {
+    const OnRank on(rank);
     Outcome& outcome = outcomes[static_cast<size_t>(rank)];
     try {
       outcome.status = call(rank, &outcome.error);
@@ -55,10 +56,24 @@ sparsesel_comm_options ShortLimits(uint64_t startup, uint64_t steady) {
 
 Group::Group(int32_t world) : Group(world, ShortLimits()) {}
 
-Group::Group(int32_t world, const sparsesel_comm_options& options)
-    : comms_(static_cast<size_t>(world), nullptr) {
+namespace {
+
+sparsesel_status CreateLocal(int32_t world, sparsesel_comm_options options,
+                             std::vector<sparsesel_comm*>* comms, sparsesel_error* error) {
+  const std::vector<int32_t> devices = DevicesOf(world);
+  if (options.device_count == 0) {
+    options.devices = devices.data();
+    options.device_count = static_cast<int32_t>(devices.size());
+  }
+  comms->assign(static_cast<size_t>(world), nullptr);
+  return sparsesel_comm_create_local(world, &options, comms->data(), error);
+}
+
+}  // namespace
+
+Group::Group(int32_t world, const sparsesel_comm_options& options) {
   sparsesel_error error = SPARSESEL_ERROR_INIT;
-  if (sparsesel_comm_create_local(world, &options, comms_.data(), &error) != SPARSESEL_OK) {
+  if (CreateLocal(world, options, &comms_, &error) != SPARSESEL_OK) {
     throw std::runtime_error(std::string("no group: ") + error.text);
   }
   streams_ = TakeStreams(world);
@@ -73,11 +88,9 @@ Group::~Group() {
 }
 
 std::optional<Group> GroupIfAvailable(int32_t world, std::string* reason) {
-  const sparsesel_comm_options options = ShortLimits();
-  std::vector<sparsesel_comm*> comms(static_cast<size_t>(world), nullptr);
+  std::vector<sparsesel_comm*> comms;
   sparsesel_error error = SPARSESEL_ERROR_INIT;
-  const sparsesel_status status =
-      sparsesel_comm_create_local(world, &options, comms.data(), &error);
+  const sparsesel_status status = CreateLocal(world, ShortLimits(), &comms, &error);
   if (kOnDevice && status == SPARSESEL_UNAVAILABLE && error.text[0] != '\0') {
     *reason = error.text;
     return std::nullopt;

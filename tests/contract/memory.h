@@ -22,10 +22,25 @@ inline constexpr bool kOnDevice = false;
 #endif
 inline constexpr int32_t kGroupMemory = kOnDevice ? SPARSESEL_MEMORY_DEVICE : SPARSESEL_MEMORY_HOST;
 
+// The devices of a group's ranks: as many as SPARSESEL_TEST_DEVICES says, dealt round. Empty if
+// that is not set, for the library's default, and on host memory.
+std::vector<int32_t> DevicesOf(int32_t world);
+// While it lives, the calling thread's current device is that of a rank.
+class OnRank {
+ public:
+  explicit OnRank(int32_t rank);
+  OnRank(const OnRank&) = delete;
+  OnRank& operator=(const OnRank&) = delete;
+  ~OnRank();
+
+ private:
+  int before_ = 0;
+};
+
 // All of these throw std::runtime_error with the failed call's name. Taking and freeing memory may
 // wait for kernels, and a rank's kernels for its peers: so never while a rank executes for which
 // another one, on the same thread or one that this thread is waited for by, has yet to.
-void* TakeMemory(size_t bytes);
+void* TakeMemory(size_t bytes);  // of the current device
 void FreeMemory(void* memory);
 void TrimMemory();  // gives back what was kept to be taken again
 void CopyIn(void* to, const void* from, size_t bytes);

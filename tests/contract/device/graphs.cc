@@ -8,6 +8,7 @@ namespace contract {
 
 Streams::Streams(int32_t world, unsigned flags) {
   for (int32_t rank = 0; rank < world; ++rank) {
+    const OnRank on(rank);
     cudaStream_t stream = nullptr;
     CHECK_CUDA(cudaStreamCreateWithFlags(&stream, flags));
     streams_.push_back(stream);
@@ -71,6 +72,7 @@ GroupGraph::GroupGraph(const std::vector<sparsesel_binding*>& bindings,
                        const std::vector<const std::vector<RankArrays>*>& calls,
                        const std::vector<void*>& streams, cudaStreamCaptureMode mode) {
   for (size_t rank = 0; rank < bindings.size(); ++rank) {
+    const OnRank on(static_cast<int32_t>(rank));
     sparsesel_error error = SPARSESEL_ERROR_INIT;
     cudaGraph_t graph = nullptr;
     const sparsesel_status status = Capture(
@@ -93,7 +95,10 @@ GroupGraph::GroupGraph(const std::vector<sparsesel_binding*>& bindings,
 }
 
 void GroupGraph::Launch(const std::vector<void*>& streams) const {
-  for (size_t rank = 0; rank < graphs_.size(); ++rank) graphs_[rank].Launch(streams[rank]);
+  for (size_t rank = 0; rank < graphs_.size(); ++rank) {
+    const OnRank on(static_cast<int32_t>(rank));
+    graphs_[rank].Launch(streams[rank]);
+  }
 }
 
 Results Finish(const std::vector<RankArrays>& arrays, const std::vector<void*>& streams) {
