@@ -50,7 +50,7 @@ void CheckWorld(int32_t world) {
       INFO(world << " ranks, outputs " << outputs << ", " << combination.text());
       const Job run = With(job, combination);
       const Bound bound(group, run);
-      if (!bound.ok()) INFO(Describe(bound.outcomes()));
+      if (!bound.ok()) UNSCOPED_INFO(Describe(bound.outcomes()));
       REQUIRE(bound.ok());
       CHECK(Compare(run, expected, Execute(bound, run, batch)) == "");
       // Fewer rows than ranks, and none.
