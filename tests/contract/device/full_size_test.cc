@@ -27,7 +27,7 @@ void CheckFewRows(int32_t world) {
       fused |= combination.child_plans.find("peer.fused") != std::string::npos;
       const Job run = With(job, combination);
       const Bound bound(group, run);
-      if (!bound.ok()) INFO(Describe(bound.outcomes()));
+      if (!bound.ok()) UNSCOPED_INFO(Describe(bound.outcomes()));
       REQUIRE(bound.ok());
       std::vector<RankArrays> arrays = MakeArrays(run, batches[0]);
       const GroupGraph graph(bound, arrays, group.streams());

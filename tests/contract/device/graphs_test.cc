@@ -26,7 +26,7 @@ void ForEach(const Group& group, const Job& job, Function check) {
     INFO(combination.text());
     const Job run = With(job, combination);
     const Bound bound(group, run);
-    if (!bound.ok()) INFO(Describe(bound.outcomes()));
+    if (!bound.ok()) UNSCOPED_INFO(Describe(bound.outcomes()));
     REQUIRE(bound.ok());
     check(run, bound);
   }

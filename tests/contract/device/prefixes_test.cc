@@ -70,7 +70,7 @@ void CheckPrefixes(int32_t world, int32_t k, int32_t candidates, int32_t rows) {
       prefixes += combination.child_plans.find("prefix") != std::string::npos;
       const Job run = With(job, combination);
       const Bound bound(group, run);
-      if (!bound.ok()) INFO(Describe(bound.outcomes()));
+      if (!bound.ok()) UNSCOPED_INFO(Describe(bound.outcomes()));
       REQUIRE(bound.ok());
       std::vector<RankArrays> arrays = MakeArrays(run, batches[0]);
       const GroupGraph graph(bound, arrays, group.streams());
