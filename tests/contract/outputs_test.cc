@@ -30,7 +30,7 @@ void CheckEverywhere(const Job& job, const Batch& batch, const OutputLayout& lay
     INFO(combination.text());
     const Job run = With(job, combination);
     const Bound bound(group, run);
-    if (!bound.ok()) INFO(Describe(bound.outcomes()));
+    if (!bound.ok()) UNSCOPED_INFO(Describe(bound.outcomes()));
     REQUIRE(bound.ok());
     CHECK(Compare(run, expected, Execute(bound, run, batch, layout)) == "");
   }
@@ -321,7 +321,7 @@ TEST_CASE("outputs: tiles under a memory limit give what no tiles give") {
       do {
         tiled.problems[1].memory_limit /= 2;
         made.emplace(group, tiled);
-        if (!made->ok()) INFO(Describe(made->outcomes()));
+        if (!made->ok()) UNSCOPED_INFO(Describe(made->outcomes()));
         REQUIRE(made->ok());
       } while (memory_of(*made).tile_rows == 50);
       const Bound& bound = *made;
