@@ -730,8 +730,9 @@ SPARSESEL_API void sparsesel_stats_init(sparsesel_stats* stats);
 
 /* Counts since the binding was made; with `threads`, `wait` since its workspace was. With `peer`
  * they are what kernels have counted until now, replays included, and copied from the device;
- * `failures` are of launches. With `nccl` only calls are counted. Waits for no peer and no stream;
- * any thread, also while a stream is captured. INTERNAL: the copy failed. Since 0.1. */
+ * `failures` are of launches. With `nccl` only calls are counted. Waits for no peer and no stream,
+ * but for a trial that another thread runs on the same comm; any thread, also while a stream is
+ * captured. INTERNAL: the copy failed. Since 0.1. */
 SPARSESEL_API sparsesel_status sparsesel_binding_stats(const sparsesel_binding* binding,
                                                        sparsesel_stats* stats,
                                                        sparsesel_error* error);

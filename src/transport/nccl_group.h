@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
@@ -42,6 +43,7 @@ struct NcclRank {
   // Of all slots that do not overlap, so that their executes have one order.
   std::shared_ptr<NcclCommunicator> communicator;
   void* stream = nullptr;  // where this rank's trials run
+  std::mutex stream_use;   // held while the stream is captured, or copied in
   void (*destroy_stream)(void* stream) = nullptr;
   Status (*enter_device)(int32_t device) = nullptr;  // makes it the calling thread's
 };

@@ -8,6 +8,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <vector>
 
@@ -84,6 +85,7 @@ struct PeerRank {
   // Where this rank's trials run. One a rank and no more: streams share the device's queues, and
   // ranks whose streams share one cannot wait for each other.
   cudaStream_t stream = nullptr;
+  std::mutex stream_use;  // held while the stream is captured, or copied in
 
   PeerRank() = default;
   PeerRank(const PeerRank&) = delete;

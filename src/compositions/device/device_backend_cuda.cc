@@ -25,6 +25,8 @@ cudaStream_t StreamOf(const Comm& comm) {
 // could share a hardware queue with that of a rank which waits for this one.
 Status Copy(const Comm& comm, void* to, const void* from, size_t bytes, cudaMemcpyKind kind) {
   const cudaStream_t stream = StreamOf(comm);
+  // Another thread may be capturing a trial of another plan.
+  const std::lock_guard lock(TrialStreamUse(comm));
   SPARSESEL_RETURN_IF_ERROR(
       CudaStatus(cudaMemcpyAsync(to, from, bytes, kind, stream), "cudaMemcpyAsync"));
   return CudaStatus(cudaStreamSynchronize(stream), "cudaStreamSynchronize");

@@ -4,6 +4,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include <mutex>
 #include <span>
 
 #include "compositions/executor.h"
@@ -24,6 +25,9 @@ struct TrainMeeting {
   Status (*meet)(const Comm& comm, const Slot& slot, int64_t deadline);
   Status (*await)(const Slot& slot, int64_t deadline);
 };
+
+// Held while the stream of the rank's trials is captured, or copied in.
+std::mutex& TrialStreamUse(const Comm& comm);
 
 // As in Backend. A train that is timed is captured once per slot, and replayed.
 Status TimeDeviceTrain(const Comm& comm, const Executor& executor, const Slot& slot, int32_t length,

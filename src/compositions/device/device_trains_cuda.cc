@@ -18,7 +18,9 @@ const TrainMeeting& MeetingOf(const Comm& comm) {
   return comm.transport() == SPARSESEL_TRANSPORT_NCCL ? NcclMeeting() : PeerMeeting();
 }
 
-Status Capture(cudaStream_t stream, absl::FunctionRef<Status()> enqueue, cudaGraphExec_t* out) {
+Status Capture(const Comm& comm, cudaStream_t stream, absl::FunctionRef<Status()> enqueue,
+               cudaGraphExec_t* out) {
+  const std::lock_guard lock(TrialStreamUse(comm));
   SPARSESEL_RETURN_IF_ERROR(CudaStatus(
       cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture"));
   Status status = enqueue();
@@ -31,8 +33,8 @@ Status Capture(cudaStream_t stream, absl::FunctionRef<Status()> enqueue, cudaGra
   return CudaStatus(cudaGraphUpload(*out, stream), "cudaGraphUpload");
 }
 
-Status CaptureTrain(const Executor& executor, const Slot& slot, int32_t length, const Call& call,
-                    DeviceTrain* train) {
+Status CaptureTrain(const Comm& comm, const Executor& executor, const Slot& slot, int32_t length,
+                    const Call& call, DeviceTrain* train) {
   ExecuteCounters counters;
   SPARSESEL_RETURN_IF_ERROR(CudaStatus(cudaEventCreate(&train->begin), "cudaEventCreate"));
   SPARSESEL_RETURN_IF_ERROR(CudaStatus(cudaEventCreate(&train->end), "cudaEventCreate"));
@@ -43,7 +45,7 @@ Status CaptureTrain(const Executor& executor, const Slot& slot, int32_t length, 
     }
     return status;
   };
-  return Capture(DeviceOf(slot).stream, enqueue, &train->graph);
+  return Capture(comm, DeviceOf(slot).stream, enqueue, &train->graph);
 }
 
 Status RunTrain(const TrainMeeting& meeting, const Comm& comm, const Slot& slot,
@@ -114,6 +116,12 @@ class EventClock final : public StageClock {
 
 }  // namespace
 
+std::mutex& TrialStreamUse(const Comm& comm) {
+  void* const self = comm.self().get();
+  return comm.transport() == SPARSESEL_TRANSPORT_NCCL ? static_cast<NcclRank*>(self)->stream_use
+                                                      : static_cast<PeerRank*>(self)->stream_use;
+}
+
 void DestroyTrain(const DeviceTrain& train) {
   if (train.graph != nullptr) (void)cudaGraphExecDestroy(train.graph);
   if (train.begin != nullptr) (void)cudaEventDestroy(train.begin);
@@ -126,7 +134,7 @@ Status TimeDeviceTrain(const Comm& comm, const Executor& executor, const Slot& s
   if (train.graph == nullptr) {
     DestroyTrain(train);
     train = {};
-    SPARSESEL_RETURN_IF_ERROR(CaptureTrain(executor, slot, length, *call, &train));
+    SPARSESEL_RETURN_IF_ERROR(CaptureTrain(comm, executor, slot, length, *call, &train));
   }
   ++call->message.sequence;
   SPARSESEL_RETURN_IF_ERROR(RunTrain(MeetingOf(comm), comm, slot, train, call->deadline));
@@ -152,7 +160,7 @@ Status TimeDeviceSpans(const Comm& comm, const Executor& executor, const Slot& s
   DeviceTrain train;
   Status status = CudaStatus(cudaEventCreate(&train.begin), "cudaEventCreate");
   if (status.ok()) status = CudaStatus(cudaEventCreate(&train.end), "cudaEventCreate");
-  if (status.ok()) status = Capture(DeviceOf(slot).stream, enqueue, &train.graph);
+  if (status.ok()) status = Capture(comm, DeviceOf(slot).stream, enqueue, &train.graph);
   ++call->message.sequence;
   if (status.ok()) status = RunTrain(MeetingOf(comm), comm, slot, train, call->deadline);
   if (status.ok()) status = clock.Read(executes);
